@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,7 @@ class Dims {
     ESPALIER_ASSERT(rank >= 0 && rank <= kMaxRank);
     std::fill_n(size_.begin(), rank, value);
   }
-  template <class It>
+  template <std::input_iterator It>
   Dims(It begin, It end) {
     for (; begin != end; ++begin) push_back(*begin);
   }

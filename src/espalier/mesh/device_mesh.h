@@ -1,6 +1,7 @@
 #pragma once
 // Devices in a grid with named axes: `DeviceMesh({2, 4}, {"data", "model"})`. Immutable; everything is checked at construction.
 // Not here: what a device can do (plan/), or which process holds it (comm/).
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -17,10 +18,12 @@ class DeviceMesh {
  public:
   // shape: sizes of the axes, each at least 1. devices: row-major over the shape; empty means list_devices(product).
   // Errors: an empty shape, a size below 1, names and sizes of different length, a name twice or empty, a device twice or not of the
-  // form "cpu:N", a number of devices that is not the product of the sizes.
+  // form "cpu:N", a number of devices that is not the product of the sizes, more than 16 axes, 8 axes larger than 1, 2^20 devices.
   DeviceMesh(std::vector<int64_t> shape, std::vector<std::string> axis_names, std::vector<std::string> devices = {});
-  // A 1-D mesh with one axis; the name is one axis, never one a letter.
-  DeviceMesh(int64_t size, std::string axis_name) : DeviceMesh(std::vector<int64_t>{size}, {std::move(axis_name)}) {}
+  // A 1-D mesh with one axis; the name is one axis, never one a letter. A template, so that no braced list can become this `name`.
+  template <class Name>
+  requires std::convertible_to<Name, std::string> DeviceMesh(int64_t size, Name axis_name)
+      : DeviceMesh(std::vector<int64_t>{size}, std::vector<std::string>{std::string(axis_name)}) {}
 
   // "data=2,model=4" as on the command line.
   static DeviceMesh parse(const std::string& text, std::vector<std::string> devices = {});

@@ -8,9 +8,12 @@ namespace espalier {
 
 const char* to_string(Reduction reduction) {
   switch (reduction) {
-    case Reduction::kSum: return "sum";
-    case Reduction::kMax: return "max";
-    case Reduction::kLogSumExp: return "logsumexp";
+    case Reduction::kSum:
+      return "sum";
+    case Reduction::kMax:
+      return "max";
+    case Reduction::kLogSumExp:
+      return "logsumexp";
   }
   return "?";
 }

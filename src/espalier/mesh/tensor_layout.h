@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace espalier {
@@ -24,11 +25,11 @@ struct DimAxes {
 class TensorLayout {
  public:
   TensorLayout() = default;
-  // An Error when an axis appears twice: an axis cuts one dim only.
+  // Errors: an axis that appears twice (an axis cuts one dim only), a name that is no axis name.
   TensorLayout(std::initializer_list<DimAxes> dims) : TensorLayout(std::vector<DimAxes>(dims)) {}
   explicit TensorLayout(std::vector<DimAxes> dims);
 
-  // Reads what to_string prints: "(None, 'model')", "(('data', 'model'), None)", "()".
+  // Reads what to_string prints: "(None, 'model')", "('model',)", "(('data', 'model'), None)", "()"; a last comma may be left out.
   static TensorLayout parse(const std::string& text);
 
   const std::vector<DimAxes>& dims() const { return dims_; }
@@ -40,6 +41,9 @@ class TensorLayout {
 };
 
 std::string to_string(const TensorLayout& layout);
+
+// What an axis may be called: not empty, and free of space, control characters and ' " ` , = ( ) [ ] { } \ so that text forms read back.
+bool is_axis_name(std::string_view name);
 
 }  // namespace espalier
 
