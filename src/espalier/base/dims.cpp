@@ -10,7 +10,7 @@ std::string to_string(const Dims& dims) {
 }
 
 Dims row_major_strides(const Dims& shape) {
-  Dims strides(shape.rank(), 1);
+  Dims strides = Dims::filled(shape.rank(), 1);
   for (int d = shape.rank() - 2; d >= 0; --d) strides[d] = strides[d + 1] * shape[d + 1];
   return strides;
 }

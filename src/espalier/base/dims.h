@@ -28,6 +28,12 @@ class Dims {
     for (; begin != end; ++begin) push_back(*begin);
   }
 
+  static Dims filled(int rank, int64_t value) {
+    Dims dims;
+    while (dims.rank_ < rank) dims.push_back(value);
+    return dims;
+  }
+
   int rank() const { return rank_; }
   bool empty() const { return rank_ == 0; }
   int64_t operator[](int dim) const { return size_[static_cast<size_t>(dim)]; }

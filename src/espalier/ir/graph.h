@@ -35,7 +35,7 @@ struct Value {
 
 struct Op {
   const OpDef* def = nullptr;
-  std::vector<ValueId> operands, results;
+  std::vector<ValueId> operands = {}, results = {};
   Attrs attrs = {};
   Phase phase = Phase::kForward;
   std::string scope = {};   // the layer's path

@@ -76,6 +76,8 @@ struct OpDef {
   bool view = false;        // the result is the operand's bytes under another shape
   bool collective = false;  // moves data between devices; run by the communicator
   bool random = false;      // a function of attributes and position only; exempt from the gradient check
+  // The op that is this one followed by an elementwise body on its result ("" when there is none): what fusion turns it into.
+  std::string with_epilogue = "";
   std::vector<int> in_place = {};  // operands whose buffer result 0 may take over when the shapes agree (elementwise: every one)
 
   std::vector<OpSample> samples = {};

@@ -105,7 +105,7 @@ int64_t part_index(const AxisList& axes, const DeviceMesh& mesh, int64_t device)
 }
 
 Box shard_box(const Sharding& sharding, const Dims& shape, const DeviceMesh& mesh, int64_t device) {
-  Box box{Dims(shape.rank(), 0), shape};
+  Box box{Dims::filled(shape.rank(), 0), shape};
   for (int d = 0; d < shape.rank(); ++d) {
     const AxisList& axes = sharding.dims[static_cast<size_t>(d)];
     if (axes.empty()) continue;
