@@ -1,0 +1,55 @@
+#include "espalier/distribution/distribution.h"
+
+#include <fmt/format.h>
+
+namespace espalier {
+
+std::optional<int> find_batch_axis(const DeviceMesh& mesh, const std::optional<std::string>& name) {
+  if (name == "none") return std::nullopt;
+  if (name) return mesh.axis(*name, "batch axis");
+  for (int a = 0; a < mesh.axis_count(); ++a) {
+    const std::string& axis = mesh.axis_names()[static_cast<size_t>(a)];
+    if (axis == "data" || axis == "batch") return a;
+  }
+  return 0;
+}
+
+Sharding batch_sharding(const Distribution& distribution, int rank) {
+  Sharding sharding(rank);
+  if (rank > 0 && distribution.batch_axis && distribution.mesh.shape()[static_cast<size_t>(*distribution.batch_axis)] > 1)
+    sharding.dims[0].push_back(*distribution.batch_axis);
+  return sharding;
+}
+
+std::vector<int64_t> batch_per_device(const Distribution& distribution, int64_t size) {
+  Sharding sharding = batch_sharding(distribution, 1);
+  std::vector<int64_t> samples;
+  for (int64_t device = 0; device < distribution.mesh.size(); ++device)
+    samples.push_back(local_shape(sharding, {size}, distribution.mesh, device)[0]);
+  return samples;
+}
+
+std::string describe(const Distribution& distribution) {
+  const DeviceMesh& mesh = distribution.mesh;
+  AxisSet used = 0;
+  std::string batch = "every device sees the whole batch";
+  if (distribution.batch_axis) {
+    auto axis = static_cast<size_t>(*distribution.batch_axis);
+    used |= AxisSet{1} << axis;
+    batch = fmt::format("axis '{}' cuts the batch in {}", mesh.axis_names()[axis], mesh.shape()[axis]);
+  }
+  for (const LayoutRule& rule : distribution.layout_map)
+    for (const DimAxes& dim : rule.layout.dims())
+      for (const std::string& name : dim.names) used |= AxisSet{1} << mesh.axis(name, "layout rule '" + rule.key + "'");
+
+  std::string text = fmt::format("{} on mesh {}: {}", distribution.name, to_string(mesh), batch);
+  size_t rules = distribution.layout_map.size();
+  text += rules == 0 ? "; variables are replicated" : fmt::format("; {} layout rule{}", rules, rules == 1 ? "" : "s");
+  for (int a = 0; a < mesh.axis_count(); ++a)
+    if (!(used >> a & 1) && mesh.shape()[static_cast<size_t>(a)] > 1)
+      text += fmt::format("; axis '{}' cuts nothing: its {} devices repeat the same work", mesh.axis_names()[static_cast<size_t>(a)],
+                          mesh.shape()[static_cast<size_t>(a)]);
+  return text;
+}
+
+}  // namespace espalier
