@@ -56,7 +56,7 @@ void check_operands(const OpDef& def, const std::vector<TensorType>& types, cons
                             def.operand_count >= 0 ? std::to_string(def.operand_count) : "one or more", types.size()),
                 where);
   for (size_t i = 0; i < types.size(); ++i) {
-    DType wanted = i < def.operand_dtypes.size() ? def.operand_dtypes[i] : DType::kF32;
+    DType wanted = def.any_dtype ? types[0].dtype : i < def.operand_dtypes.size() ? def.operand_dtypes[i] : DType::kF32;
     if (types[i].dtype != wanted)
       usage_error(fmt::format("op '{}' takes {} as operand {}, not {}", def.name, to_string(wanted), i, to_string(types[i].dtype)), where);
   }

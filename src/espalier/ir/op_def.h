@@ -31,15 +31,25 @@ struct OpSignature {
   std::vector<Dims> shapes() const;
 };
 
+// What an op accepts as attributes. Checked when an op is appended, so that rules, gradients and kernels find what they ask for.
+enum class AttrKind : uint8_t { kInteger, kNumber, kText, kIntegers, kGraph };  // kNumber takes an integer too
+struct AttrSpec {
+  std::string name;
+  AttrKind kind;
+};
+
 // One sample for the shared op test: shapes of the operands, attributes, and how operand values are drawn.
 struct OpSample {
   std::vector<Dims> operands;
-  Attrs attrs;
-  double low = -1, high = 1;              // f32 operands are uniform in [low, high)
+  Attrs attrs = {};
+  double low = -1, high = 1;                // f32 operands are uniform in [low, high)
   std::vector<int64_t> integer_limit = {};  // i32 operand i is uniform in [0, integer_limit[i]); one entry an operand when any is i32
+  // Sets operands that follow from others (a log-sum-exp of x) once all are drawn; row-major buffers of the shapes above.
+  void (*prepare)(const OpSample&, const std::vector<void*>& operands) = nullptr;
 };
 
-// One tile of an elementwise op: n elements, each operand either a tile or one value repeated by the caller. In and out may be the same.
+// One tile of an elementwise op: n elements, each operand either a tile or one value repeated by the caller. An output may be an input's
+// very buffer: all inputs of an element are read before its outputs are written.
 using TileFunction = void (*)(const Attrs& attrs, const float* const* in, float* const* out, int n);
 
 struct OpDef {
@@ -58,8 +68,12 @@ struct OpDef {
   DType result_dtype = DType::kF32;
   int result_count = 1;
   int operand_count = 1;  // -1: any number, at least one
+  // Moves elements without looking at them: operands share one dtype, whichever, and the results have it.
+  bool any_dtype = false;
+  std::vector<AttrSpec> attributes = {};           // all required
+  std::vector<AttrSpec> optional_attributes = {};  // may be left out; no other is taken
 
-  // Elementwise ops state only their tile function; rule (numpy broadcast), kernel and fusion follow.
+  // Elementwise ops state only their tile function; rule (numpy broadcast), kernel and fusion follow. With no operands: one value.
   TileFunction tile = nullptr;
 
   // Gradient of each operand given those of the results (kNoValue where a result has none); kNoValue for an operand without one.
@@ -81,6 +95,7 @@ struct OpDef {
   std::vector<int> in_place = {};  // operands whose buffer result 0 may take over when the shapes agree (elementwise: every one)
 
   std::vector<OpSample> samples = {};
+  std::vector<OpSample> (*more_samples)() = nullptr;  // those that need the table of ops, which is not there before main: with bodies
 
   bool elementwise() const { return tile != nullptr; }
 };
@@ -88,6 +103,8 @@ struct OpDef {
 const std::vector<const OpDef*>& all_ops();  // written by the build from the files of ops/
 const OpDef* find_op(const std::string& name);
 
+// Errors, naming `where`: an attribute that is missing, of another kind, or that the op does not take (with the nearest it does).
+void check_attrs(const OpDef& def, const Attrs& attrs, const std::string& where);
 FactorRule rule_of(const OpDef& def, const OpSignature& signature);
 std::vector<TensorType> result_types(const OpDef& def, const OpSignature& signature);
 

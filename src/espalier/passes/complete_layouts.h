@@ -1,36 +1,43 @@
 #pragma once
 // Completing layouts: inputs and outputs are pinned (by the user's map, by the batch axis), everything between is chosen by least
-// communication. For each op the candidates are its legal splits over mesh axes that already cut one of its operands (nothing is cut out
-// of thin air); a first sweep decides forwards, further sweeps reconsider each op with its consumers known, until nothing gets cheaper.
-// It knows factor rules only, no op by name.
-#include <functional>
+// communication. For each op the candidates are its legal splits over mesh axes that already cut one of its operands, or that a consumer
+// wants to see cut (nothing is cut out of thin air). A first sweep decides forwards; further sweeps reconsider each op with its consumers
+// known, until nothing gets cheaper. It knows factor rules only, no op by name.
 #include <vector>
 
 #include "espalier/ir/graph.h"
 
 namespace espalier {
 
-// What the user fixed: shardings of inputs (one entry an input) and of outputs (one entry an output). All are without pending axes.
+// What the user fixed: shardings of inputs (one entry an input) and of outputs (one entry an output). None has pending axes.
 struct Pins {
   std::vector<Sharding> inputs, outputs;
 };
 
-// One split that was possible for an op and its price, for `explain`.
-struct Alternative {
+// How one op is cut: which axes cut each factor, and which pending sums flow through it.
+struct OpLayout {
   Split split;
-  std::vector<Sharding> operands, results;
-  int64_t bytes = 0;   // received by the busiest device to bring the operands into this form and to resolve the results for their consumers
-  double flops = 0;    // of the largest part
+  AxisSet pass = 0;
+  int carrier = -1;  // the operand that brings the pending sums; -1: all of them (Linearity::kJoint)
+  friend bool operator==(const OpLayout&, const OpLayout&) = default;
 };
+Sharding needed_sharding(const FactorRule& rule, const OpLayout& layout, int operand);
+Sharding produced_sharding(const FactorRule& rule, const OpLayout& layout, int result);
 
-// The decision for each op: how its factors are cut.
 struct LayoutPlan {
-  std::vector<Split> splits;           // one entry an op
-  int64_t bytes = 0;                   // total price as the search saw it
+  std::vector<OpLayout> ops;  // one entry an op
 };
-
 LayoutPlan complete_layouts(const Graph& graph, const DeviceMesh& mesh, const Pins& pins);
-// All candidates of one op under a plan, cheapest first.
+
+// One way to cut an op, and its price with everything else as planned.
+struct Alternative {
+  OpLayout layout;
+  std::vector<Sharding> operands, results;
+  int64_t bytes = 0;       // received by the busiest device: operands brought into this form, results into those their consumers need
+  double flops = 0;        // of the largest part
+  int64_t result_bytes = 0;  // memory of the results' largest shards
+};
+// All candidates of one op under a plan, the chosen one first, then by price.
 std::vector<Alternative> alternatives(const Graph& graph, const DeviceMesh& mesh, const Pins& pins, const LayoutPlan& plan, int op);
 
 }  // namespace espalier
