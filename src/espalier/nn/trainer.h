@@ -1,0 +1,137 @@
+#pragma once
+// A compiled model on a mesh. Construction and everything under "before anything is allocated" only compute: what they say is what will
+// run, the same graphs, bytes and collectives. Running allocates one arena a device, creates or loads weights shard by shard, and trains.
+//
+// Thread rule: one thread at a time. `request_stop` may be called from a signal handler.
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "espalier/data/dataset.h"
+#include "espalier/distribution/distribution.h"
+#include "espalier/nn/model.h"
+#include "espalier/nn/trace.h"
+#include "espalier/passes/pipeline.h"
+#include "espalier/runtime/executor.h"
+
+namespace espalier {
+
+struct TrainerOptions {
+  int64_t batch_size = 32;
+  uint64_t seed = 0;
+  int threads = 0;             // cores used by all devices together; 0: all of them
+  int64_t device_memory = 0;   // bytes; 0: this machine's memory over the devices
+  Unmatched unmatched = Unmatched::kReplicate;
+  std::set<std::string> skip_passes;
+  bool keep_gradients = false;  // gradients become readable after each step (verify)
+};
+
+// A variable, how it is cut and why.
+struct VariableReport {
+  std::string path;
+  TensorType type;
+  bool trainable = true;
+  Sharding sharding;
+  std::optional<std::string> rule;  // the key of the layout map that matched
+};
+
+// One device's arena. The parts are the live bytes at the instant of the peak of the largest program; `arena` is the arena's size.
+struct DeviceMemory {
+  MemoryUse use;
+  int64_t arena = 0;
+};
+
+// Sums of one batch: loss (mean over the batch), and for each metric a sum and the count it is divided by.
+struct BatchResult {
+  int64_t samples = 0;
+  double loss = 0;
+  std::vector<std::pair<std::string, double>> losses;                       // by output, for several outputs
+  std::vector<std::pair<std::string, std::pair<double, double>>> metrics;   // name -> (sum, count)
+};
+
+// What Keras calls logs: "loss" first, then the metrics, each divided once by its count.
+using Logs = std::vector<std::pair<std::string, double>>;
+
+// As keras.callbacks.Callback. The base class does nothing.
+class Callback {
+ public:
+  virtual ~Callback() = default;
+  virtual void on_epoch_begin(int64_t /*epoch*/, int64_t /*steps*/) {}
+  virtual void on_batch_end(int64_t /*step_in_epoch*/, int64_t /*samples_done*/, const Logs& /*running*/) {}
+  virtual void on_epoch_end(int64_t /*epoch*/, const Logs& /*logs*/) {}
+};
+
+struct FitOptions {
+  int64_t epochs = 1;
+  int64_t steps = 0;  // stop after this many updates in all; 0: no limit
+  bool shuffle = true;
+  const Dataset* validation = nullptr;
+  std::vector<Callback*> callbacks;
+};
+
+// As Keras keeps it: one number an epoch under each name; validation's names begin with "val_".
+struct History {
+  std::vector<std::pair<std::string, std::vector<double>>> epochs;
+  std::vector<double> step_losses;
+  std::vector<double> step_seconds;
+  int64_t samples = 0;  // seen in all
+  double seconds = 0;   // in training steps
+  bool stopped = false;  // by request_stop
+};
+
+class Trainer {
+ public:
+  // Errors: all that LayoutMap::resolve and tracing find wrong.
+  Trainer(Model model, Compilation compilation, Distribution distribution, TrainerOptions options = {});
+  ~Trainer();
+
+  // --- before anything is allocated -------------------------------------------------------------------------------------------------
+  const Model& model() const;
+  const Distribution& distribution() const;
+  const std::vector<VariableReport>& variables() const;
+  const std::vector<std::string>& warnings() const;  // of the layout map
+  const std::vector<std::string>& notes() const;     // variables that no rule matches, with their bytes
+  // The fields that a dataset needs to have for this model: inputs, then targets (none for predicting).
+  std::vector<FieldSpec> inputs() const;
+  std::vector<FieldSpec> fields() const;
+  // One program; compiled when first asked for.
+  const Compiled& program(StepKind kind, int64_t batch);
+  // Everything `fit` on `samples` samples would run (the full batch, the last partial one, validation): compiled now. 0: the full batch only.
+  void prepare_fit(int64_t samples, int64_t validation_samples = 0);
+  // Of each device, over all programs compiled so far.
+  std::vector<DeviceMemory> memory() const;
+  int64_t device_memory() const;  // the budget, bytes
+  bool fits() const;
+  // Error(kMemory) with the breakdown of the fullest device when the programs compiled so far do not fit.
+  void require_fit() const;
+
+  // --- running ----------------------------------------------------------------------------------------------------------------------
+  void initialize();                               // weights and optimizer state, from the seed
+  void load_weights(const std::string& path);      // safetensors, shard by shard; errors are kWeights
+  void save_weights(const std::string& path);      // shard by shard, to a temporary file, renamed
+  BatchResult train_batch(const Dataset& data, std::span<const int64_t> samples);
+  BatchResult evaluate_batch(const Dataset& data, std::span<const int64_t> samples);
+  History fit(const Dataset& data, const FitOptions& options);
+  Logs evaluate(const Dataset& data, Callback* progress = nullptr);
+  // Outputs in the order of the samples: `write` gets output number, first sample, how many, and that many rows of values.
+  void predict(const Dataset& data, const std::function<void(int, int64_t, int64_t, const float*)>& write, Callback* progress = nullptr);
+  // The whole logical tensor, put together from its shards. Gradients only with keep_gradients, after train_batch.
+  std::vector<float> weight(const std::string& path);
+  std::vector<float> gradient(const std::string& path);
+  void request_stop() noexcept;                    // fit ends after the step in progress
+
+  std::vector<int64_t> allocated_bytes() const;    // of each device's arena, measured
+  std::vector<int64_t> communicated_bytes() const;  // received by each device in the last step, counted
+  int64_t updates() const;                         // made so far
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace espalier
