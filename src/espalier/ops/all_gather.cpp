@@ -1,0 +1,13 @@
+#include "espalier/ops/collectives.h"
+
+namespace espalier::ops {
+
+extern const OpDef all_gather{
+    .name = "all_gather",
+    .doc = "puts the parts of dims together",
+    .rule = identity_rule,
+    .any_dtype = true,
+    .collective = true,
+};
+
+}  // namespace espalier::ops

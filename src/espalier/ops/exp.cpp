@@ -1,0 +1,19 @@
+#include "espalier/ops/elementwise.h"
+#include "espalier/ops/tile_math.h"
+
+namespace espalier::ops {
+namespace {
+
+std::vector<ValueId> gradient(Builder& b, const Op& op, const std::vector<ValueId>& d) { return {b.op("multiply", {d[0], op.results[0]})}; }
+
+}  // namespace
+
+extern const OpDef exp{
+    .name = "exp",
+    .doc = "e^x",
+    .tile = tile::exp,
+    .grad = gradient,
+    .samples = unary_samples(-2, 2),
+};
+
+}  // namespace espalier::ops

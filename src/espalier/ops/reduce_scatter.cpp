@@ -1,0 +1,13 @@
+#include "espalier/ops/collectives.h"
+
+namespace espalier::ops {
+
+extern const OpDef reduce_scatter{
+    .name = "reduce_scatter",
+    .doc = "resolves a pending reduction; every device gets its part",
+    .rule = identity_rule,
+    .any_dtype = true,
+    .collective = true,
+};
+
+}  // namespace espalier::ops

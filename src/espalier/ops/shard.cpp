@@ -1,0 +1,13 @@
+#include "espalier/ops/collectives.h"
+
+namespace espalier::ops {
+
+extern const OpDef shard{
+    .name = "shard",
+    .doc = "keeps the part of a local tensor that belongs to this device; nothing is received",
+    .rule = identity_rule,
+    .any_dtype = true,
+    .collective = true,
+};
+
+}  // namespace espalier::ops
