@@ -1,10 +1,12 @@
 #pragma once
 // A file system that fails when told: the nth call of one kind, or every write past a capacity, as on a full disk. Everything else goes
 // to the files of this machine. Also counts calls and bytes, so that tests can see how a file was read.
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <limits>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -22,16 +24,21 @@ class FaultyFileSystem : public FileSystem {
   void set_capacity(int64_t bytes) { state_->capacity = bytes; }
   void hide(const std::string& prefix) { hidden_ = prefix; }  // paths that begin so are missing
 
+  // A file that stands in memory only, for the thousands of damaged files that a test makes.
+  void hold(const std::string& path, const std::string& content) { held_path_ = path, held_ = content; }
+
   int64_t calls(FileCall call) const { return state_->calls[static_cast<size_t>(call)]; }
   int64_t bytes_read() const { return state_->bytes_read; }
 
   FileKind kind(const std::string& path) const override {
+    if (path == held_path_) return FileKind::kRegular;
     return !hidden_.empty() && path.starts_with(hidden_) ? FileKind::kMissing : local_files().kind(path);
   }
   std::string resolve(const std::string& path) const override { return local_files().resolve(path); }
   std::vector<std::string> list(const std::string& path) const override { return local_files().list(path); }
   std::unique_ptr<ReadableFile> open(const std::string& path) const override {
     state_->count(FileCall::kOpen, "open", path);
+    if (path == held_path_) return std::make_unique<Held>(path, held_);
     return std::make_unique<Readable>(state_, local_files().open(path));
   }
   std::string read_all(const std::string& path, int64_t limit) const override {
@@ -89,6 +96,20 @@ class FaultyFileSystem : public FileSystem {
     std::unique_ptr<ReadableFile> file_;
   };
 
+  class Held : public ReadableFile {
+   public:
+    Held(std::string path, std::string content) : path_(std::move(path)), content_(std::move(content)) {}
+    const std::string& path() const override { return path_; }
+    int64_t size() const override { return static_cast<int64_t>(content_.size()); }
+    void read_at(int64_t offset, void* to, int64_t bytes) const override {
+      if (offset < 0 || bytes < 0 || offset > size() - bytes) throw std::logic_error("a read outside of the file");
+      content_.copy(static_cast<char*>(to), static_cast<size_t>(bytes), static_cast<size_t>(offset));
+    }
+
+   private:
+    std::string path_, content_;
+  };
+
   class Writable : public WritableFile {
    public:
     Writable(std::shared_ptr<State> state, std::unique_ptr<WritableFile> file, std::string path)
@@ -119,7 +140,7 @@ class FaultyFileSystem : public FileSystem {
   };
 
   std::shared_ptr<State> state_ = std::make_shared<State>();
-  std::string hidden_;
+  std::string hidden_, held_path_, held_;
 };
 
 }  // namespace espalier
