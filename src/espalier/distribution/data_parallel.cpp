@@ -1,13 +1,12 @@
 #include "espalier/distribution/data_parallel.h"
 
-#include <algorithm>
-#include <thread>
+#include "espalier/base/cores.h"
 
 namespace espalier {
 namespace {
 
 DeviceMesh line_of(std::vector<std::string> devices) {
-  if (devices.empty()) devices = list_devices(std::max<int64_t>(1, std::thread::hardware_concurrency()));
+  if (devices.empty()) devices = list_devices(static_cast<int64_t>(available_cores().size()));
   auto count = static_cast<int64_t>(devices.size());
   return DeviceMesh({count}, {"batch"}, std::move(devices));
 }

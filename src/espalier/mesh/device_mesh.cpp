@@ -37,7 +37,7 @@ void check_sizes(const std::vector<int64_t>& shape, const std::vector<std::strin
   const std::string where = mesh_text(shape, names);
   if (shape.empty()) usage_error("the mesh has no axis", "", "give at least one, as in data=2,model=4");
   if (shape.size() != names.size())
-    usage_error(fmt::format("the mesh has {} sizes but {} axis names", shape.size(), names.size()), where,
+    usage_error("sizes and axis names are not equally many", where,
                 shape.size() > names.size() ? fmt::format("name the axis of size {}", shape[names.size()])
                                             : fmt::format("give a size for axis '{}'", names[shape.size()]));
   if (shape.size() > static_cast<size_t>(kMaxAxes))
@@ -87,10 +87,9 @@ void check_devices(const std::vector<std::string>& devices, const std::string& m
                   "list every device once");
   }
   if (static_cast<int64_t>(devices.size()) != product)
-    usage_error(fmt::format("{} devices are listed for a mesh of {}", devices.size(), product), mesh,
-                static_cast<int64_t>(devices.size()) < product
-                    ? fmt::format("list {} more, or none for cpu:0 to cpu:{}", product - static_cast<int64_t>(devices.size()), product - 1)
-                    : "leave some out, or give a larger mesh");
+    usage_error(fmt::format("the mesh has {} places but the list of devices has length {}", product, devices.size()), mesh,
+                static_cast<int64_t>(devices.size()) < product ? fmt::format("list more, or none for cpu:0 to cpu:{}", product - 1)
+                                                               : "leave some out, or give a larger mesh");
 }
 
 }  // namespace

@@ -90,7 +90,7 @@ std::string widened(const LayoutRule& rule, std::span<const VariableShape> varia
   std::string path;
   if (std::string key = widened(rule, variables, &path); !key.empty())
     usage_error(what, "", fmt::format("a key has to match the whole path; it would match as '{}', for example '{}' {}", key, path, see));
-  usage_error(what, "", suggest(rule.key, paths_of(variables)) + " " + see);
+  usage_error(what, "", variables.empty() ? "the model has none" : suggest(rule.key, paths_of(variables)) + " " + see);
 }
 
 // Every rule has to be of use; one whose variables all have keys of their own is only worth a warning.
@@ -181,7 +181,7 @@ void LayoutMap::insert(const std::string& key, TensorLayout layout, std::optiona
   for (const DimAxes& dim : layout.dims())
     for (const std::string& name : dim.names) mesh_.axis(name, where);
   if (rank && layout.rank() > *rank)
-    usage_error(fmt::format("layout {} has {} entries but the rule is for rank {}", to_string(layout), layout.rank(), *rank), where,
+    usage_error(fmt::format("layout {} of rank {} is longer than the rule's rank {}", to_string(layout), layout.rank(), *rank), where,
                 "give at most one entry a dim");
   rules_.push_back({key, std::move(layout), rank, compile(key)});
 }

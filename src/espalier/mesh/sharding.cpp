@@ -50,8 +50,8 @@ size_t ShardingHash::operator()(const Sharding& sharding) const {
 
 Sharding bind(const TensorLayout& layout, const Dims& shape, const DeviceMesh& mesh, const std::string& where) {
   if (layout.rank() > shape.rank())
-    usage_error(fmt::format("layout {} has {} entries but the shape {} has rank {}", to_string(layout), layout.rank(), to_string(shape),
-                            shape.rank()),
+    usage_error(fmt::format("layout {} of rank {} is longer than the shape {} of rank {}", to_string(layout), layout.rank(),
+                            to_string(shape), shape.rank()),
                 where, "give at most one entry a dim; missing trailing entries mean whole");
   Sharding sharding(shape.rank());
   for (int d = 0; d < layout.rank(); ++d)
