@@ -19,7 +19,7 @@
 #include "espalier/passes/pipeline.h"
 #include "espalier/runtime/executor.h"
 
-namespace espalier {
+namespace espalier::nn {
 
 struct TrainerOptions {
   int64_t batch_size = 32;
@@ -134,4 +134,4 @@ class Trainer {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace espalier
+}  // namespace espalier::nn

@@ -6,7 +6,7 @@
 
 #include "espalier/base/nearest.h"
 #include "espalier/ir/local.h"
-#include "espalier/ops/kernels.h"
+#include "espalier/ops/make_kernel.h"
 #include "espalier/passes/fuse.h"
 #include "espalier/passes/partition.h"
 #include "espalier/passes/reshard.h"
@@ -28,7 +28,7 @@ std::vector<int64_t> scratch_bytes(const Graph& graph, int64_t device, int threa
   std::vector<int64_t> bytes;
   for (const Op& op : graph.ops) {
     bool computes = !op.def->collective && !op.def->view;
-    bytes.push_back(computes ? prepare_kernel(op, local_op(graph, op, device, threads)).scratch_bytes : 0);
+    bytes.push_back(computes ? ops::make_kernel(*op.def, local_op(graph, op, device, threads)).scratch_bytes : 0);
   }
   return bytes;
 }
