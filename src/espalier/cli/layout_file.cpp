@@ -1,0 +1,97 @@
+#include "espalier/cli/layout_file.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "espalier/base/error.h"
+
+namespace espalier::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int64_t kMaxFile = 64 << 20;  // bytes; a rule for each variable of the largest models takes a few hundred KiB
+constexpr const char* kForm = "write a list with one entry a dim: null, \"axis\" or [\"axis\", \"axis\"]";
+
+std::string position(const std::string& text, size_t byte) {
+  size_t end = std::min(byte, text.size()), line = 1, column = 1;
+  for (size_t i = 0; i + 1 < end; ++i) {
+    ++column;
+    if (text[i] == '\n') ++line, column = 1;
+  }
+  return fmt::format("line {}, column {}", line, column);
+}
+
+// The library keeps the last of two equal keys; two rules under one key is an error here.
+Json parse(const std::string& text, const std::string& path) {
+  std::set<std::string> keys;
+  auto watch = [&](int depth, Json::parse_event_t event, Json& value) {
+    if (event == Json::parse_event_t::key && depth == 1 && !keys.insert(value.get<std::string>()).second)
+      usage_error(fmt::format("key '{}' stands twice", value.get<std::string>()), fmt::format("layout file '{}'", path),
+                  "keep one of the two");
+    return true;
+  };
+  try {
+    return Json::parse(text, watch);
+  } catch (const Json::parse_error& e) {
+    usage_error("the layout file is not JSON", fmt::format("'{}', {}", path, position(text, e.byte)),
+                "write an object such as {\"sequential/dense/kernel\": [null, \"model\"]}");
+  }
+}
+
+std::string shown(const Json& value) {
+  std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return text.size() > 60 ? text.substr(0, 57) + "..." : text;
+}
+
+std::vector<std::string> axes_of(const Json& list, const std::string& where) {
+  std::vector<std::string> axes;
+  for (const Json& axis : list) {
+    if (!axis.is_string()) usage_error(fmt::format("'{}' is no axis name", shown(axis)), where, kForm);
+    axes.push_back(axis.get<std::string>());
+  }
+  if (axes.empty()) usage_error("'[]' names no axis", where, "write null for a dim that is not cut");
+  return axes;
+}
+
+TensorLayout layout_of(const Json& entries, const std::string& key, const std::string& path) {
+  const std::string where = fmt::format("layout rule '{}' in '{}'", key, path);
+  if (!entries.is_array()) usage_error(fmt::format("'{}' is no layout", shown(entries)), where, kForm);
+  std::vector<DimAxes> dims;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const Json& entry = entries[i];
+    const std::string entry_where = fmt::format("entry {} of {}", i, where);
+    if (entry.is_null())
+      dims.emplace_back();
+    else if (entry.is_string())
+      dims.emplace_back(entry.get<std::string>());
+    else if (entry.is_array())
+      dims.emplace_back(axes_of(entry, entry_where));
+    else
+      usage_error(fmt::format("'{}' is no entry of a layout", shown(entry)), entry_where, kForm);
+  }
+  return TensorLayout(std::move(dims));
+}
+
+}  // namespace
+
+LayoutMap read_layout(const std::string& text, const std::string& path, const DeviceMesh& mesh) {
+  Json rules = parse(text, path);
+  if (!rules.is_object())
+    usage_error("the layout file holds no object", fmt::format("'{}' begins with '{}'", path, shown(rules)),
+                "write an object such as {\"sequential/dense/kernel\": [null, \"model\"]}");
+  LayoutMap map(mesh);
+  for (const auto& [key, entries] : rules.items()) map.insert(key, layout_of(entries, key, path));
+  return map;
+}
+
+LayoutMap read_layout_file(const FileSystem& files, const std::string& path, const DeviceMesh& mesh) {
+  FileKind kind = files.kind(path);
+  if (kind == FileKind::kMissing) usage_error("there is no such layout file", fmt::format("'{}'", path), "check the path behind --layout");
+  if (kind == FileKind::kDirectory) usage_error("the layout file is a directory", fmt::format("'{}'", path), "give a JSON file");
+  return read_layout(files.read_all(path, kMaxFile), path, mesh);
+}
+
+}  // namespace espalier::cli
