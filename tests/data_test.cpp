@@ -53,8 +53,8 @@ void expect_ramp(const Array& array, NumberType type, const Dims& shape, const s
   for (int64_t i = 0; i < shape.volume(); ++i) EXPECT_EQ(values[static_cast<size_t>(i)], ramp(type, i)) << name << " " << i;
 }
 
-FieldSpec input(const std::string& name, const Dims& shape) { return {name, Role::kInput, shape}; }
-FieldSpec label(const std::string& name, int64_t classes) { return {name, Role::kTarget, {}, Values::kClass, classes}; }
+FieldSpec input(const std::string& name, const Dims& shape) { return {name, FieldRole::kInput, shape}; }
+FieldSpec label(const std::string& name, int64_t classes) { return {name, FieldRole::kTarget, {}, Values::kClass, classes}; }
 
 template <class T = float>
 std::vector<T> read(const Dataset& data, int field, const std::vector<int64_t>& samples) {
@@ -104,7 +104,7 @@ TEST(Npz, FeedsXAndY) {
 
 TEST(Npz, FeedsCompressedBytes) {
   FaultyFileSystem files;
-  auto data = open_dataset(files, kData + "packed.npz", {{input("in", {4, 2}), label("out", 10)}, Split::kTrain, 50});
+  auto data = open_dataset(files, kData + "packed.npz", {{input("in", {4, 2}), label("out", 10)}, DataSplit::kTrain, 50});
   ASSERT_EQ(data->size(), 50);
   std::vector<float> x = read(*data, 0, {49});
   for (int64_t i = 0; i < 8; ++i) EXPECT_EQ(x[static_cast<size_t>(i)], ramp(NumberType::kU8, 49 * 8 + i));
@@ -112,7 +112,7 @@ TEST(Npz, FeedsCompressedBytes) {
 }
 
 TEST(Npz, FindsArraysByTheModelsNames) {
-  FieldSpec out{"out", Role::kTarget, {1}};
+  FieldSpec out{"out", FieldRole::kTarget, {1}};
   auto data = open_dataset(local_files(), kData + "names.npz", {{input("right", {3}), input("left", {2}), out}});
   EXPECT_EQ(data->fields()[1].name, "left");
   std::vector<float> right = read(*data, 0, {5}), left = read(*data, 1, {5});
@@ -138,7 +138,7 @@ TEST(Dataset, ShapesFitUpToOnesAndFlat) {
     make({4, 2, 3}, input("i", {3, 2}));
   });
   expect_error(ErrorKind::kUsage, {"(6,)", "categorical_crossentropy"}, [&] { make({4, 6}, label("o", 6)); });
-  FieldSpec one_hot{"o", Role::kTarget, {6}, Values::kOneHot};
+  FieldSpec one_hot{"o", FieldRole::kTarget, {6}, Values::kOneHot};
   expect_error(ErrorKind::kUsage, {"sparse_categorical_crossentropy"}, [&] { make({24}, one_hot); });
   expect_error(ErrorKind::kUsage, {"'0' samples"}, [&] { make_dataset({input("i", {})}, {{make_array({24}, values), "x"}}, 0); });
   expect_error(ErrorKind::kUsage, {"no samples", "array 'e'"}, [&] {
@@ -199,7 +199,7 @@ TEST(Idx, DirectoryWithBothSplits) {
   EXPECT_FALSE(has_test_split(local_files(), "synthetic"));
   std::vector<FieldSpec> fields = {input("i", {3, 2}), label("o", 5)};
   auto train = open_dataset(local_files(), kData + "idx", {fields}),
-       test = open_dataset(local_files(), kData + "idx", {fields, Split::kTest});
+       test = open_dataset(local_files(), kData + "idx", {fields, DataSplit::kTest});
   EXPECT_EQ(train->size(), 7);
   EXPECT_EQ(test->size(), 4);
   EXPECT_EQ(read(*train, 0, {6})[5], ramp(NumberType::kU8, 41));
@@ -263,7 +263,7 @@ TEST(FashionMnist, IsReadAsBytes) {
   auto train = open_dataset(local_files(), "fashion-mnist", {{input("i", {28, 28}), label("o", 10)}});
   ASSERT_EQ(train->size(), 60'000);
   EXPECT_TRUE(has_test_split(local_files(), "fashion-mnist"));
-  EXPECT_EQ(open_dataset(local_files(), "fashion-mnist", {{input("i", {784})}, Split::kTest})->size(), 10'000);
+  EXPECT_EQ(open_dataset(local_files(), "fashion-mnist", {{input("i", {784})}, DataSplit::kTest})->size(), 10'000);
   // The first ten labels as the data set's page shows them, 6,000 of each class, and mean 72.94 of all pixels (published statistics).
   EXPECT_EQ(read<int32_t>(*train, 1, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}), (std::vector<int32_t>{9, 0, 0, 3, 0, 2, 7, 2, 5, 5}));
   std::vector<int64_t> all = epoch_order(60'000, 0, 0, Shuffle::kNo);
@@ -409,9 +409,9 @@ TEST(Order, IsQuick) {
 TEST(Synthetic, HasItsDistributionsAndNoState) {
   std::vector<FieldSpec> fields = {input("i", {10, 3}),
                                    label("c", 7),
-                                   {"r", Role::kTarget, {2}},
-                                   {"h", Role::kTarget, {5}, Values::kOneHot},
-                                   {"b", Role::kTarget, {1}, Values::kBinary}};
+                                   {"r", FieldRole::kTarget, {2}},
+                                   {"h", FieldRole::kTarget, {5}, Values::kOneHot},
+                                   {"b", FieldRole::kTarget, {1}, Values::kBinary}};
   auto data = open_dataset(local_files(), "synthetic", {fields});
   ASSERT_EQ(data->size(), 1024);
   std::vector<int64_t> all = epoch_order(1024, 0, 0, Shuffle::kNo);

@@ -55,7 +55,7 @@ bool fits(const Dims& sample, const FieldSpec& field) {
 }
 
 std::string wanted(const FieldSpec& field) {
-  return fmt::format("the model's {} '{}'", field.role == Role::kInput ? "input" : "output", field.name);
+  return fmt::format("the model's {} '{}'", field.role == FieldRole::kInput ? "input" : "output", field.name);
 }
 
 void check_shape(const FieldSpec& field, const FieldSource& source) {

@@ -15,14 +15,14 @@
 
 namespace espalier {
 
-enum class Role { kInput, kTarget };
+enum class FieldRole { kInput, kTarget };
 // What the numbers mean: any finite number, a class from 0 to classes - 1, a row with a single 1, or 0 and 1.
 enum class Values { kReal, kClass, kOneHot, kBinary };
 
 // One input or target of a model.
 struct FieldSpec {
   std::string name;  // of the model's input or output layer
-  Role role = Role::kInput;
+  FieldRole role = FieldRole::kInput;
   Dims shape;  // of one sample, without the batch: (28, 28); () for a class number
   Values values = Values::kReal;
   int64_t classes = 0;  // for kClass; 0 checks only that labels are whole and not negative

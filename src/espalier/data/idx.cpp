@@ -38,10 +38,10 @@ Coding coding_of(const ReadableFile& file) {
   return start[0] == 0x1F && start[1] == 0x8B ? Coding::kGzip : Coding::kPlain;
 }
 
-bool is_part(std::string_view name, Split split, IdxPart part) {
+bool is_part(std::string_view name, DataSplit split, IdxPart part) {
   std::string_view stem = part == IdxPart::kImages ? "-images" : "-labels";
   for (std::string_view prefix :
-       split == Split::kTrain ? std::vector<std::string_view>{"train"} : std::vector<std::string_view>{"t10k", "test"}) {
+       split == DataSplit::kTrain ? std::vector<std::string_view>{"train"} : std::vector<std::string_view>{"t10k", "test"}) {
     if (!name.starts_with(prefix)) continue;
     std::string_view rest = name.substr(prefix.size());
     if (rest.starts_with(stem) && (rest.substr(stem.size()).starts_with("-idx") || rest.substr(stem.size()).starts_with(".idx")))
@@ -80,7 +80,7 @@ Array read_idx(const FileSystem& files, const std::string& path) {
   return array;
 }
 
-std::string find_idx(const FileSystem& files, const std::string& directory, Split split, IdxPart part) {
+std::string find_idx(const FileSystem& files, const std::string& directory, DataSplit split, IdxPart part) {
   std::vector<std::string> plain, packed;
   for (const std::string& name : files.list(directory))
     if (is_part(name, split, part)) (name.ends_with(".gz") ? packed : plain).push_back(name);

@@ -17,19 +17,19 @@ const std::string kFashionMnist = "fashion-mnist", kSynthetic = "synthetic";
 const std::string kFashionDirectory = "/usr/share/datasets/fashion-mnist";
 constexpr int64_t kSyntheticSamples = 1024;
 
-int64_t count_of(const DataRequest& request, Role role) {
+int64_t count_of(const DataRequest& request, FieldRole role) {
   return std::count_if(request.fields.begin(), request.fields.end(), [&](const FieldSpec& field) { return field.role == role; });
 }
 
 std::unique_ptr<Dataset> open_idx(const FileSystem& files, const std::string& directory, const DataRequest& request) {
-  if (count_of(request, Role::kInput) > 1 || count_of(request, Role::kTarget) > 1)
+  if (count_of(request, FieldRole::kInput) > 1 || count_of(request, FieldRole::kTarget) > 1)
     usage_error("IDX files feed one input and one output", fmt::format("'{}'", directory), "use a .npz with one array a name");
   std::vector<FieldSource> sources;
   for (const FieldSpec& field : request.fields) {
-    IdxPart part = field.role == Role::kInput ? IdxPart::kImages : IdxPart::kLabels;
+    IdxPart part = field.role == FieldRole::kInput ? IdxPart::kImages : IdxPart::kLabels;
     std::string path = find_idx(files, directory, request.split, part);
     if (path.empty())
-      usage_error(fmt::format("no file '{}-{}-idx*'", request.split == Split::kTrain ? "train" : "t10k",
+      usage_error(fmt::format("no file '{}-{}-idx*'", request.split == DataSplit::kTrain ? "train" : "t10k",
                               part == IdxPart::kImages ? "images" : "labels"),
                   fmt::format("directory '{}'", directory), "give a directory of MNIST's IDX files, plain or .gz");
     sources.push_back({read_idx(files, path), fmt::format("'{}'", path)});
@@ -39,7 +39,7 @@ std::unique_ptr<Dataset> open_idx(const FileSystem& files, const std::string& di
 
 std::string array_name(const NpzReader& npz, const FieldSpec& field, const DataRequest& request) {
   if (npz.contains(field.name) || count_of(request, field.role) > 1) return field.name;
-  return field.role == Role::kInput ? "x" : "y";
+  return field.role == FieldRole::kInput ? "x" : "y";
 }
 
 std::unique_ptr<Dataset> open_npz(const FileSystem& files, const std::string& path, const DataRequest& request) {
@@ -93,7 +93,7 @@ std::unique_ptr<Dataset> open_dataset(const FileSystem& files, const std::string
 bool has_test_split(const FileSystem& files, const std::string& name) {
   std::string directory = name == kFashionMnist ? kFashionDirectory : name;
   if (name == kSynthetic || files.kind(directory) != FileKind::kDirectory) return false;
-  return !find_idx(files, directory, Split::kTest, IdxPart::kImages).empty();
+  return !find_idx(files, directory, DataSplit::kTest, IdxPart::kImages).empty();
 }
 
 }  // namespace espalier

@@ -14,7 +14,7 @@ namespace espalier {
 
 struct DataRequest {
   std::vector<FieldSpec> fields;        // what the model takes; leave the targets out to predict
-  Split split = Split::kTrain;          // sources without a test split are read whole either way
+  DataSplit split = DataSplit::kTrain;  // sources without a test split are read whole either way
   std::optional<int64_t> samples = {};  // use the first N; all that there are without it, and 1024 of synthetic
   uint64_t seed = 0;                    // of synthetic
 };

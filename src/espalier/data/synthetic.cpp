@@ -64,7 +64,7 @@ class SyntheticDataset : public Dataset {
     for (size_t i = 0; i < 4; ++i) {
       if (spec.values != Values::kReal) {
         values[i] = static_cast<float>(uint64_t{block[i]} * classes >> 32);
-      } else if (spec.role == Role::kInput) {
+      } else if (spec.role == FieldRole::kInput) {
         values[i] = (2.0f * to_uniform(block[i]) - 1.0f) * std::numbers::sqrt3_v<float>;
       } else {  // Box-Muller on the pair (i, i ^ 1); 1 - u keeps the logarithm finite
         float radius = std::sqrt(-2.0f * std::log(1.0f - to_uniform(block[i & ~size_t{1}])));
