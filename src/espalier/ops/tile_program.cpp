@@ -49,6 +49,12 @@ TileProgram tile_program(const Graph& body) {
   return program;
 }
 
+TileProgram copy_program() {
+  TileProgram program{.inputs = 1, .values = 2, .outputs = {1}};
+  program.steps.push_back({.run = copy_tile, .in = {0}, .out = {1}});
+  return program;
+}
+
 void check_body(const Graph& body, size_t inputs, const std::string& where) {
   if (body.inputs.size() != inputs) usage_error(fmt::format("the body takes {} inputs, the op has {}", body.inputs.size(), inputs), where);
   if (body.outputs.empty()) usage_error("the body has no outputs", where);

@@ -27,6 +27,7 @@ struct TileProgram {
 
 TileProgram tile_program(const OpDef& def, const Attrs& attrs, int operands);
 TileProgram tile_program(const Graph& body);
+TileProgram copy_program();  // one input, handed through: broadcasting by itself
 
 // Errors, naming `where`: a body that takes another number of inputs, has no outputs, an op that is not elementwise, a value that is not
 // f32.

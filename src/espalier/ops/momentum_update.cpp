@@ -1,0 +1,31 @@
+#include <fmt/format.h>
+
+#include "espalier/ir/op_def.h"
+#include "espalier/ops/tile_update.h"
+
+namespace espalier::ops {
+namespace {
+
+FactorRule rule(const OpSignature& signature) {
+  if (int64_t nesterov = signature.attrs.integer("nesterov"); nesterov != 0 && nesterov != 1)
+    usage_error(fmt::format("'nesterov' is {}", nesterov), signature.where, "give 0 or 1");
+  return elementwise_rule(signature.shapes(), 2, signature.where);
+}
+
+}  // namespace
+
+// m = momentum m - learning_rate g; w += m, or with Nesterov's momentum w += momentum m - learning_rate g (Sutskever et al., ICML 2013, as
+// Keras).
+extern const OpDef momentum_update{
+    .name = "momentum_update",
+    .doc = "w, m, g, learning_rate -> w, m after a step of gradient descent with momentum",
+    .rule = rule,
+    .result_count = 2,
+    .operand_count = 4,
+    .attributes = {{"momentum", AttrKind::kNumber}, {"nesterov", AttrKind::kInteger}},
+    .tile = tile::momentum_update,
+    .samples = {{{{7, 13}, {7, 13}, {7, 13}, {}}, {{"momentum", 0.9}, {"nesterov", int64_t{0}}}},
+                {{{5}, {5}, {5}, {}}, {{"momentum", 0.9}, {"nesterov", int64_t{1}}}}},
+};
+
+}  // namespace espalier::ops

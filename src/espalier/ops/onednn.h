@@ -1,0 +1,25 @@
+#pragma once
+// The one door to oneDNN. Its 2.x and 3.x interfaces differ in how primitives are described; only onednn.cpp knows.
+// Scratch space is always the caller's (scratchpad mode user), so that the memory plan is exact.
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace espalier::ops {
+
+// One matrix product of float32: sizes and strides in elements of (batch..., rows, columns).
+struct MatrixView {
+  std::vector<int64_t> sizes, strides;
+};
+
+struct MatmulPrimitive {
+  // c = a b. May run on several threads at once, with different scratch.
+  std::function<void(const void* a, const void* b, void* c, void* scratch)> run;
+  int64_t scratch_bytes = 0;
+};
+
+// a: (batch..., m, k), b: (batch..., k, n), c: (batch..., m, n), no size 0. Any strides are right; fast are those where a row or a column
+// of each lies together. An Error when oneDNN refuses, with its words.
+MatmulPrimitive make_matmul(const MatrixView& a, const MatrixView& b, const MatrixView& c, int threads);
+
+}  // namespace espalier::ops

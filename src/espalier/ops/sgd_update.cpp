@@ -1,0 +1,14 @@
+#include "espalier/ir/op_def.h"
+#include "espalier/ops/tile_update.h"
+
+namespace espalier::ops {
+
+extern const OpDef sgd_update{
+    .name = "sgd_update",
+    .doc = "w, g, learning_rate -> w - learning_rate g",
+    .operand_count = 3,
+    .tile = tile::sgd_update,
+    .samples = {{{{7, 13}, {7, 13}, {}}}, {{{5}, {5}, {}}}, {{{0, 2}, {0, 2}, {}}}},
+};
+
+}  // namespace espalier::ops
