@@ -1,0 +1,83 @@
+#include "espalier/nn/shards.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "espalier/base/runs.h"
+
+namespace espalier::nn {
+namespace {
+
+// The first device that holds a box, by box. Batches are cut into few different boxes, so a list does.
+class FirstHolders {
+ public:
+  // -1 when this device is the first.
+  int64_t find_or_add(const Box& box, int64_t device) {
+    for (const auto& [known, holder] : holders_)
+      if (known == box) return holder;
+    holders_.emplace_back(box, device);
+    return -1;
+  }
+
+ private:
+  std::vector<std::pair<Box, int64_t>> holders_;
+};
+
+Dims without_batch(const Dims& dims) { return Dims(dims.begin() + 1, dims.end()); }
+
+}  // namespace
+
+void feed_samples(const Value& value, const DeviceMesh& mesh, const Dataset& data, int field, std::span<const int64_t> samples,
+                  const ShardOf& shard) {
+  ESPALIER_ASSERT(value.type.shape[0] == static_cast<int64_t>(samples.size()));
+  FirstHolders holders;
+  for (int64_t device = 0; device < mesh.size(); ++device) {
+    Box box = shard_box(value.sharding, value.type.shape, mesh, device);
+    if (box.shape.volume() == 0) continue;
+    void* to = shard(device);
+    if (int64_t holder = holders.find_or_add(box, device); holder >= 0) {
+      std::memcpy(to, shard(holder), static_cast<size_t>(box.shape.volume() * size_of(value.type.dtype)));
+      continue;
+    }
+    auto rows = samples.subspan(static_cast<size_t>(box.offset[0]), static_cast<size_t>(box.shape[0]));
+    Dims offset = without_batch(box.offset), shape = without_batch(box.shape);
+    if (value.type.dtype == DType::kI32)
+      data.read(field, rows, offset, shape, static_cast<int32_t*>(to));
+    else
+      data.read(field, rows, offset, shape, static_cast<float*>(to));
+  }
+}
+
+void feed_scalar(const Value& value, const DeviceMesh& mesh, double number, const ShardOf& shard) {
+  for (int64_t device = 0; device < mesh.size(); ++device) {
+    if (value.type.dtype == DType::kI32)
+      *static_cast<int32_t*>(shard(device)) = static_cast<int32_t>(number);
+    else
+      *static_cast<float*>(shard(device)) = static_cast<float>(number);
+  }
+}
+
+void for_each_part(const Sharding& sharding, const Dims& shape, const DeviceMesh& mesh,
+                   const std::function<void(int64_t, const Box&)>& part) {
+  AxisSet replicating = ~sharding.cut_axes();
+  for (int64_t device = 0; device < mesh.size(); ++device) {
+    bool replica = false;  // one holder a part: the device at 0 on every axis that does not cut
+    for (int a = 0; a < mesh.axis_count(); ++a) replica = replica || ((replicating >> a & 1) && mesh.coordinate(device, a) != 0);
+    if (replica) continue;
+    Box box = shard_box(sharding, shape, mesh, device);
+    if (box.shape.volume() > 0) part(device, box);
+  }
+}
+
+void gather_parts(const Value& value, const DeviceMesh& mesh, const ShardOf& shard, float* whole) {
+  const Dims& shape = value.type.shape;
+  for_each_part(value.sharding, shape, mesh, [&](int64_t device, const Box& box) {
+    const auto* from = static_cast<const float*>(shard(device));
+    for_each_run(shape, box.offset, box.shape, [&](int64_t at_whole, int64_t at_part, int64_t count) {
+      std::copy_n(from + at_part, count, whole + at_whole);
+    });
+  });
+}
+
+}  // namespace espalier::nn
