@@ -1,0 +1,63 @@
+#include "espalier/nn/layer_trace.h"
+
+#include <fmt/format.h>
+
+namespace espalier::nn {
+
+namespace {
+
+const WeightSpec& weight_spec(const LayerDef& layer, const std::string& name) {
+  for (const WeightSpec& weight : layer.weights())
+    if (weight.name == name) return weight;
+  ESPALIER_ASSERT(!"a layer asks for a weight that it did not declare");
+  return layer.weights().front();
+}
+
+}  // namespace
+
+Formula Trace::weight(const std::string& name) {
+  std::string path = current_->path + "/" + name;
+  if (auto found = updated_.find(path); found != updated_.end()) return Formula::of(found->second);
+  const WeightSpec& spec = weight_spec(*layer_, name);
+  return Formula::of(variable(path, {spec.dtype, spec.shape}));
+}
+
+void Trace::update_weight(const std::string& name, const Formula& value) {
+  Phase phase = builder_.phase;
+  builder_.phase = Phase::kUpdate;
+  updated_[current_->path + "/" + name] = value.emit(builder_);
+  builder_.phase = phase;
+}
+
+uint32_t Trace::stream() const { return random_stream(fmt::format("{}#{}", current_->path, calls_.at(layer_))); }
+ValueId Trace::random_step() { return scalar("random_step", DType::kI32); }
+
+std::vector<ValueId> Trace::call(const LayerDef& layer, const std::vector<ValueId>& inputs) {
+  const LayerEntry* outer_entry = current_;
+  const LayerDef* outer_layer = layer_;
+  std::string outer_scope = builder_.scope;
+  current_ = &table_.at(&layer);
+  layer_ = &layer;
+  builder_.scope = current_->path;
+  ++calls_[&layer];
+  std::vector<ValueId> outputs = layer.call(*this, inputs);
+  for (ValueId output : outputs)  // Keras divides by the batch
+    if (auto term = penalty(builder_, layer.activity_regularizer(), output))
+      losses_.push_back((Formula::of(*term) / static_cast<double>(shape(output)[0])).emit(builder_));
+  current_ = outer_entry;
+  layer_ = outer_layer;
+  builder_.scope = outer_scope;
+  return outputs;
+}
+
+ValueId Trace::variable(const std::string& path, const TensorType& type) {
+  if (const espalier::Input* input = builder_.graph().find_input(path)) return input->value;
+  return builder_.graph().add_input(Role::kVariable, path, type);
+}
+
+ValueId Trace::scalar(const std::string& name, DType dtype) {
+  if (const espalier::Input* input = builder_.graph().find_input(name)) return input->value;
+  return builder_.graph().add_input(Role::kScalar, name, {dtype, {}});
+}
+
+}  // namespace espalier::nn
