@@ -21,7 +21,10 @@
 
 namespace espalier::nn {
 
+enum class Purpose { kTraining, kInference };  // inference holds no optimizer state
+
 struct TrainerOptions {
+  Purpose purpose = Purpose::kTraining;
   int64_t batch_size = 32;
   uint64_t seed = 0;
   int threads = 0;             // cores used by all devices together; 0: all of them
@@ -46,12 +49,15 @@ struct DeviceMemory {
   int64_t arena = 0;
 };
 
-// Sums of one batch: loss (mean over the batch), and for each metric a sum and the count it is divided by.
+// Results of one batch: the loss and every entry of the history as a sum and the count it is divided by.
 struct BatchResult {
+  struct Entry {
+    std::string name;  // "loss", "accuracy", "head_loss"
+    double sum = 0, count = 0;
+  };
   int64_t samples = 0;
-  double loss = 0;
-  std::vector<std::pair<std::string, double>> losses;                       // by output, for several outputs
-  std::vector<std::pair<std::string, std::pair<double, double>>> metrics;   // name -> (sum, count)
+  double loss = 0;  // mean over the batch
+  std::vector<Entry> entries;
 };
 
 // What Keras calls logs: "loss" first, then the metrics, each divided once by its count.
@@ -96,9 +102,8 @@ class Trainer {
   const std::vector<VariableReport>& variables() const;
   const std::vector<std::string>& warnings() const;  // of the layout map
   const std::vector<std::string>& notes() const;     // variables that no rule matches, with their bytes
-  // The fields that a dataset needs to have for this model: inputs, then targets (none for predicting).
-  std::vector<FieldSpec> inputs() const;
-  std::vector<FieldSpec> fields() const;
+  // The fields a dataset needs to have: the model's inputs and, unless for kPredict, its targets.
+  std::vector<FieldSpec> fields(StepKind kind) const;
   // One program; compiled when first asked for.
   const Compiled& program(StepKind kind, int64_t batch);
   // Everything `fit` on `samples` samples would run (the full batch, the last partial one, validation): compiled now. 0: the full batch only.

@@ -36,7 +36,8 @@ std::vector<ValueId> differentiate(Graph& graph, ValueId loss, const std::vector
   for (size_t at = graph.ops.size(); at-- > 0;) {
     const Op op = graph.ops[at];  // a copy: gradients are appended to the same list
     std::vector<ValueId> dresults;
-    for (ValueId id : op.results) dresults.push_back(static_cast<size_t>(id) < adjoint.size() ? adjoint[static_cast<size_t>(id)] : kNoValue);
+    for (ValueId id : op.results)
+      dresults.push_back(static_cast<size_t>(id) < adjoint.size() ? adjoint[static_cast<size_t>(id)] : kNoValue);
     bool reached = std::any_of(dresults.begin(), dresults.end(), [](ValueId id) { return id != kNoValue; });
     bool needed = std::any_of(op.operands.begin(), op.operands.end(), [&](ValueId id) { return dependent[static_cast<size_t>(id)]; });
     if (!reached || !needed) continue;

@@ -12,7 +12,7 @@ namespace {
 // One byte received costs as much as one floating-point operation. Far too dear for the arithmetic of any real machine, on purpose:
 // devices that repeat each other's arithmetic to save a message are what nobody expects of a split; communication decides between splits.
 constexpr double kBytesPerFlop = 1.0;
-constexpr int kMaxSweeps = 6;          // usually settled after two
+constexpr int kMaxSweeps = 6;           // usually settled after two
 constexpr size_t kMaxCandidates = 256;  // an op with 4 factors on a 3-axis mesh has at most 125
 
 constexpr int kUncut = -1, kPass = -2;  // what an axis may do besides cutting a factor
@@ -72,9 +72,9 @@ class LayoutSearch {
   ReshardCosts costs_;
   std::vector<FactorRule> rules_;
   std::vector<double> total_flops_;
-  std::vector<Sharding> sharding_;                          // of each value, as produced
+  std::vector<Sharding> sharding_;                           // of each value, as produced
   std::vector<std::vector<std::pair<int, int>>> consumers_;  // of each value: (op, operand)
-  std::vector<std::vector<Sharding>> pinned_;               // of each value: what the outputs want
+  std::vector<std::vector<Sharding>> pinned_;                // of each value: what the outputs want
   std::vector<OpLayout> layouts_;
   std::vector<bool> decided_;
 };
@@ -163,7 +163,8 @@ OpLayout LayoutSearch::assemble(int op, const std::vector<int>& axes, const std:
     for (size_t i = 0; i < node.operands.size(); ++i) {
       const std::vector<int>& linear = node.def->linear_operands;
       bool may = linear.empty() || std::find(linear.begin(), linear.end(), static_cast<int>(i)) != linear.end();
-      if (may && (sharding_[static_cast<size_t>(node.operands[i])].pending & layout.pass) == layout.pass) layout.carrier = static_cast<int>(i);
+      if (may && (sharding_[static_cast<size_t>(node.operands[i])].pending & layout.pass) == layout.pass)
+        layout.carrier = static_cast<int>(i);
     }
   return layout;
 }
@@ -176,9 +177,8 @@ bool LayoutSearch::legal(int op, const OpLayout& layout) const {
   if (layout.pass == 0) return true;
   if (rule.reduction != Reduction::kSum) return false;
   if (node.def->linearity == Linearity::kEach) return layout.carrier >= 0;
-  return std::all_of(node.operands.begin(), node.operands.end(), [&](ValueId id) {
-    return (sharding_[static_cast<size_t>(id)].pending & layout.pass) == layout.pass;
-  });
+  return std::all_of(node.operands.begin(), node.operands.end(),
+                     [&](ValueId id) { return (sharding_[static_cast<size_t>(id)].pending & layout.pass) == layout.pass; });
 }
 
 std::vector<OpLayout> LayoutSearch::candidates(int op) const {
@@ -224,7 +224,8 @@ int64_t LayoutSearch::bytes(int op, const OpLayout& layout) {
     const TensorType& type = graph_.type(node.results[r]);
     std::vector<Sharding> forms = wanted(node.results[r], op);
     for (const Sharding& form : forms) {
-      if ((form.pending & ~made.pending) != 0) return std::numeric_limits<int64_t>::max() / 4;  // a consumer counts on this sum being pending
+      if ((form.pending & ~made.pending) != 0)
+        return std::numeric_limits<int64_t>::max() / 4;  // a consumer counts on this sum being pending
       sum += costs_(made, form, type);
     }
     if (forms.empty() && made.pending != 0) {  // nobody has asked yet; at the least it will be reduce-scattered

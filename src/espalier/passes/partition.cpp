@@ -29,7 +29,8 @@ class Partitioner {
     for (size_t i = 0; i < source_.outputs.size(); ++i) {
       const Output& output = source_.outputs[i];
       std::string who = fmt::format("the output {} '{}'", to_string(output.role), output.name);
-      result_.add_output(output.role, output.name, reshard(local_[static_cast<size_t>(output.value)], pins_.outputs[i], who, Phase::kUpdate));
+      result_.add_output(output.role, output.name,
+                         reshard(local_[static_cast<size_t>(output.value)], pins_.outputs[i], who, Phase::kUpdate));
     }
     return std::move(result_);
   }
@@ -78,8 +79,8 @@ class Partitioner {
     std::string source = origin.op < 0 ? fmt::format("'{}'", origin.name)
                                        : fmt::format("{} of {}", result_.ops[static_cast<size_t>(origin.op)].def->name, scope_of(value));
     if (AxisSet resolved = move.from.pending & ~move.to.pending; resolved != 0)
-      return fmt::format("{} leaves a {} over {} pending; {} needs it as {}", source, to_string(move.from.reduction), axis_names(resolved), who,
-                         to_string(move.to, *mesh_));
+      return fmt::format("{} leaves a {} over {} pending; {} needs it as {}", source, to_string(move.from.reduction), axis_names(resolved),
+                         who, to_string(move.to, *mesh_));
     return fmt::format("{} is cut as {}; {} needs {}", source, to_string(move.from, *mesh_), who, to_string(move.to, *mesh_));
   }
 
@@ -95,7 +96,7 @@ class Partitioner {
   const Pins& pins_;
   const LayoutPlan& plan_;
   Graph result_;
-  std::vector<ValueId> local_;                              // the source's values in the result
+  std::vector<ValueId> local_;                               // the source's values in the result
   std::multimap<std::pair<ValueId, size_t>, ValueId> made_;  // (value, hash of the form) -> the value in that form
 };
 

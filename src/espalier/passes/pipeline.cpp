@@ -52,7 +52,8 @@ void list_collectives(Compiled& compiled) {
     if (!op.def->collective) continue;
     const Value &from = graph.value(op.operands[0]), &to = graph.value(op.results[0]);
     Move move{op.def->name, from.sharding, to.sharding};
-    Collective collective{.kind = op.def->name, .axes = {}, .op = "", .phase = op.phase, .bytes = 0, .reason = op.reason, .scope = op.scope};
+    Collective collective{
+        .kind = op.def->name, .axes = {}, .op = "", .phase = op.phase, .bytes = 0, .reason = op.reason, .scope = op.scope};
     for (int64_t device = 0; device < mesh.size(); ++device) {
       int64_t bytes = received_bytes(move, to.type, mesh, device);
       compiled.communication_bytes[static_cast<size_t>(device)] += bytes;
@@ -78,14 +79,14 @@ Compiled compile(const Graph& graph, std::shared_ptr<const DeviceMesh> mesh, con
   compiled.threads = options.threads;
   compiled.pins = pins;
 
-  compiled.global = enabled("simplify") ? simplify(graph) : graph;                            // nothing dead attracts communication
-  compiled.layouts = complete_layouts(compiled.global, *mesh, pins);                          // how every op is cut
-  compiled.graph = partition(compiled.global, mesh, pins, compiled.layouts);                  // local shapes and collectives
-  if (enabled("share_collectives")) compiled.graph = simplify(compiled.graph);                // one collective for equal requests
-  if (enabled("fuse")) compiled.graph = fuse(compiled.graph);                                 // elementwise chains and epilogues
-  if (enabled("schedule")) compiled.graph = schedule(compiled.graph);                         // an order that frees memory early
-  plan_all_memory(compiled, state);                                                           // an offset for every buffer
-  list_collectives(compiled);                                                                 // what is sent, for the reports
+  compiled.global = enabled("simplify") ? simplify(graph) : graph;              // nothing dead attracts communication
+  compiled.layouts = complete_layouts(compiled.global, *mesh, pins);            // how every op is cut
+  compiled.graph = partition(compiled.global, mesh, pins, compiled.layouts);    // local shapes and collectives
+  if (enabled("share_collectives")) compiled.graph = simplify(compiled.graph);  // one collective for equal requests
+  if (enabled("fuse")) compiled.graph = fuse(compiled.graph);                   // elementwise chains and epilogues
+  if (enabled("schedule")) compiled.graph = schedule(compiled.graph);           // an order that frees memory early
+  plan_all_memory(compiled, state);                                             // an offset for every buffer
+  list_collectives(compiled);                                                   // what is sent, for the reports
   return compiled;
 }
 

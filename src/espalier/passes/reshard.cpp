@@ -53,8 +53,8 @@ Sharding without_pending(Sharding sharding, AxisSet axes) {
   return sharding;
 }
 
-// What one move can turn a sharding with pending axes into, on the way to `to`: any one pending axis, or all that `to` does not keep, resolved
-// everywhere (all-reduce) or onto a dim (reduce-scatter); or `to` itself when its dims take up the resolved axes.
+// What one move can turn a sharding with pending axes into, on the way to `to`: any one pending axis, or all that `to` does not keep,
+// resolved everywhere (all-reduce) or onto a dim (reduce-scatter); or `to` itself when its dims take up the resolved axes.
 std::vector<Sharding> resolutions(const Sharding& from, const Sharding& to) {
   std::vector<Sharding> next;
   AxisSet open = from.pending & ~to.pending;
