@@ -92,7 +92,9 @@ struct OpDef {
   bool random = false;      // a function of attributes and position only; exempt from the gradient check
   // The op that is this one followed by an elementwise body on its result ("" when there is none): what fusion turns it into.
   std::string with_epilogue = "";
-  std::vector<int> in_place = {};  // operands whose buffer result 0 may take over when the shapes agree (elementwise: every one)
+  std::vector<int> in_place = {};  // operands whose buffer result 0 may take over when the shapes agree
+  bool elementwise_body = false;   // runs "body" over all operands, element by element, all operands of an element read before its results
+                                   // are written: as with `elementwise`, every result may take over the buffer of every operand of its shape
 
   std::vector<OpSample> samples = {};
   std::vector<OpSample> (*more_samples)() = nullptr;  // those that need the table of ops, which is not there before main: with bodies

@@ -47,7 +47,7 @@ extern const OpDef fused{
     .attributes = {{"body", AttrKind::kGraph}},
     .flops = flops,
     .cpu = cpu,
-    .in_place = {0, 1, 2, 3, 4, 5, 6, 7},
+    .elementwise_body = true,
     .more_samples = samples,
 };
 
