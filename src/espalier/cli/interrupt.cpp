@@ -6,12 +6,12 @@
 namespace espalier::cli {
 namespace {
 
-std::atomic<Trainer*> trainer_to_stop = nullptr;
+std::atomic<nn::Trainer*> trainer_to_stop = nullptr;
 std::atomic<int> arrived = 0;
 
 void on_signal(int number) {
   arrived = number;
-  if (Trainer* trainer = trainer_to_stop) trainer->request_stop();
+  if (nn::Trainer* trainer = trainer_to_stop) trainer->request_stop();
 }
 
 void install(void (*handler)(int)) {
@@ -23,7 +23,7 @@ void install(void (*handler)(int)) {
 
 }  // namespace
 
-Interrupt::Interrupt(Trainer& trainer) {
+Interrupt::Interrupt(nn::Trainer& trainer) {
   arrived = 0;
   trainer_to_stop = &trainer;
   install(on_signal);

@@ -7,7 +7,7 @@ namespace espalier::cli {
 // At most one lives at a time: a signal handler knows nothing but what is static.
 class Interrupt {
  public:
-  explicit Interrupt(Trainer& trainer);
+  explicit Interrupt(nn::Trainer& trainer);
   ~Interrupt();
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;

@@ -50,7 +50,7 @@ std::string seconds_text(double seconds) {
   return fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
 
-std::string logs_text(const Logs& logs) {
+std::string logs_text(const nn::Logs& logs) {
   std::string text;
   for (const auto& [name, value] : logs) text += fmt::format("{}{} {:.4f}", text.empty() ? "" : "  ", name, value);
   return text;
@@ -71,7 +71,7 @@ void Progress::print_line(const std::string& line) {
 }
 
 // What does not fit on the line is left out from the right, so that the bar never wraps.
-void Progress::draw(const Logs& running) {
+void Progress::draw(const nn::Logs& running) {
   double elapsed = seconds_since(begin_), rate = elapsed > 0 ? static_cast<double>(done_) / elapsed : 0;
   double fraction = samples_ > 0 ? static_cast<double>(done_) / static_cast<double>(samples_) : 0;
   double left = rate > 0 ? static_cast<double>(std::max<int64_t>(samples_ - done_, 0)) / rate : INFINITY;
@@ -95,14 +95,14 @@ void Progress::on_epoch_begin(int64_t epoch, int64_t) {
   begin_ = last_ = Clock::now();
 }
 
-void Progress::on_batch_end(int64_t, int64_t samples_done, const Logs& running) {
+void Progress::on_batch_end(int64_t, int64_t samples_done, const nn::Logs& running) {
   done_ = samples_done;
   if (seconds_since(last_) < (form_ == ProgressForm::kBar ? kRedraw : kLineEach)) return;
   last_ = Clock::now();
   draw(running);
 }
 
-void Progress::on_epoch_end(int64_t epoch, const Logs& logs) {
+void Progress::on_epoch_end(int64_t epoch, const nn::Logs& logs) {
   epoch_ = epoch;
   double elapsed = seconds_since(begin_);
   double rate = elapsed > 0 ? static_cast<double>(done_) / elapsed : 0;

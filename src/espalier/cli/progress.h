@@ -12,7 +12,7 @@ enum class ProgressForm { kBar, kLines };
 // kBar when standard error is a terminal.
 ProgressForm progress_form();
 
-class Progress : public Callback {
+class Progress : public nn::Callback {
  public:
   // what: "epoch" is numbered against `epochs` ("epoch 2/5"), other words stand alone ("evaluate").
   // samples: of one epoch, for the bar and the time left.
@@ -20,13 +20,13 @@ class Progress : public Callback {
   ~Progress() override;
 
   void on_epoch_begin(int64_t epoch, int64_t steps) override;
-  void on_batch_end(int64_t step, int64_t samples_done, const Logs& running) override;
-  void on_epoch_end(int64_t epoch, const Logs& logs) override;
+  void on_batch_end(int64_t step, int64_t samples_done, const nn::Logs& running) override;
+  void on_epoch_end(int64_t epoch, const nn::Logs& logs) override;
 
  private:
   using Clock = std::chrono::steady_clock;
   std::string label() const;
-  void draw(const Logs& running);
+  void draw(const nn::Logs& running);
   void print_line(const std::string& line);
 
   ProgressForm form_;
@@ -40,6 +40,6 @@ class Progress : public Callback {
 std::string bar_text(double fraction, int width);  // "━━━━━━━━╺───────"
 std::string rate_text(double per_second);          // "12.3k/s"
 std::string seconds_text(double seconds);          // "0:04", "1:02:03"
-std::string logs_text(const Logs& logs);           // "loss 0.4312  accuracy 0.8431"
+std::string logs_text(const nn::Logs& logs);       // "loss 0.4312  accuracy 0.8431"
 
 }  // namespace espalier::cli

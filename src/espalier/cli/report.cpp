@@ -9,7 +9,7 @@ const char* dtype_name(DType dtype) { return dtype == DType::kF32 ? "float32" : 
 
 Json dims_json(const Dims& dims) { return Json(dims.vector()); }
 
-Json shards_json(const VariableReport& variable, const DeviceMesh& mesh) {
+Json shards_json(const nn::VariableReport& variable, const DeviceMesh& mesh) {
   Json shards = Json::array();
   for (int64_t device = 0; device < mesh.size(); ++device) {
     Box box = shard_box(variable.sharding, variable.type.shape, mesh, device);
@@ -32,17 +32,17 @@ Json layout_json(const TensorLayout& layout, int rank) {
   return entries;
 }
 
-TensorLayout layout_of(const VariableReport& variable, const Distribution& distribution) {
+TensorLayout layout_of(const nn::VariableReport& variable, const Distribution& distribution) {
   if (variable.rule)
     for (const LayoutRule& rule : distribution.layout_map)
       if (rule.key == *variable.rule) return rule.layout;
   return unbind(variable.sharding, distribution.mesh);
 }
 
-Json variables_json(const Trainer& trainer) {
+Json variables_json(const nn::Trainer& trainer) {
   const Distribution& distribution = trainer.distribution();
   Json variables = Json::array();
-  for (const VariableReport& variable : trainer.variables()) {
+  for (const nn::VariableReport& variable : trainer.variables()) {
     variables.push_back({{"path", variable.path},
                          {"shape", dims_json(variable.type.shape)},
                          {"dtype", dtype_name(variable.type.dtype)},
@@ -61,9 +61,9 @@ Json batch_json(const Distribution& distribution, int64_t size) {
   return {{"axis", axis}, {"size", size}, {"per_device", batch_per_device(distribution, size)}};
 }
 
-Json memory_json(const Trainer& trainer, const std::vector<int64_t>& allocated) {
+Json memory_json(const nn::Trainer& trainer, const std::vector<int64_t>& allocated) {
   const std::vector<std::string>& devices = trainer.distribution().mesh.devices();
-  const std::vector<DeviceMemory> memory = trainer.memory();
+  const std::vector<nn::DeviceMemory> memory = trainer.memory();
   Json list = Json::array();
   for (size_t d = 0; d < memory.size(); ++d) {
     const MemoryUse& use = memory[d].use;
@@ -88,7 +88,7 @@ Json collectives_json(const std::vector<Collective>& collectives) {
   return list;
 }
 
-Json logs_json(const Logs& logs) {
+Json logs_json(const nn::Logs& logs) {
   Json object = Json::object();
   for (const auto& [name, value] : logs) object[name] = value;
   return object;

@@ -1,0 +1,139 @@
+// espalier train: fits the model, and tells what it did.
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "espalier/base/text.h"
+#include "espalier/cli/commands.h"
+#include "espalier/cli/fit_budget.h"
+#include "espalier/cli/interrupt.h"
+#include "espalier/cli/output.h"
+#include "espalier/cli/progress.h"
+#include "espalier/cli/report.h"
+#include "espalier/cli/session.h"
+
+namespace espalier::cli {
+namespace {
+
+// Keeps what the first full batch communicated: the last batch of an epoch may be smaller.
+class CountCommunication : public nn::Callback {
+ public:
+  CountCommunication(const nn::Trainer& trainer, int64_t batch) : trainer_(trainer), batch_(batch) {}
+  void on_epoch_begin(int64_t, int64_t) override { before_ = 0; }
+  void on_batch_end(int64_t, int64_t samples_done, const nn::Logs&) override {
+    if (bytes_.empty() && samples_done - before_ == batch_) bytes_ = trainer_.communicated_bytes();
+    before_ = samples_done;
+  }
+  const std::vector<int64_t>& bytes() const { return bytes_; }
+
+ private:
+  const nn::Trainer& trainer_;
+  int64_t batch_, before_ = 0;
+  std::vector<int64_t> bytes_;
+};
+
+int64_t peak_resident_bytes() {
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss * 1024;
+}
+
+struct Run {
+  nn::History history;
+  std::vector<int64_t> planned_bytes, counted_bytes;  // of one step of `batch` samples
+  int64_t batch = 0;
+  int signal = 0;
+};
+
+std::vector<double> step_milliseconds(const nn::History& history) {
+  std::vector<double> ms;
+  for (double seconds : history.step_seconds) ms.push_back(seconds * 1e3);
+  std::sort(ms.begin(), ms.end());
+  return ms;
+}
+
+double samples_per_second(const nn::History& history) {
+  return history.seconds > 0 ? static_cast<double>(history.samples) / history.seconds : 0;
+}
+
+Json train_json(const nn::Trainer& trainer, const Run& run) {
+  Json history = Json::object();
+  for (const auto& [name, values] : run.history.epochs) history[name] = values;
+  std::vector<double> ms = step_milliseconds(run.history);
+  Json step_ms;
+  if (!ms.empty()) step_ms = {{"median", ms[ms.size() / 2]}, {"min", ms.front()}, {"max", ms.back()}};
+  return {{"mesh", mesh_json(trainer.distribution().mesh)},
+          {"variables", variables_json(trainer)},
+          {"batch", batch_json(trainer.distribution(), run.batch)},
+          {"memory", memory_json(trainer, trainer.allocated_bytes())},
+          {"communication_bytes", run.planned_bytes},
+          {"communication_bytes_counted", run.counted_bytes},
+          {"fits", trainer.fits()},
+          {"device_memory", trainer.device_memory()},
+          {"history", history},
+          {"step_losses", run.history.step_losses},
+          {"steps", run.history.step_losses.size()},
+          {"samples_per_second", samples_per_second(run.history)},
+          {"step_ms", step_ms},
+          {"peak_resident_bytes", peak_resident_bytes()}};
+}
+
+std::string summary(const nn::Trainer& trainer, const Run& run, const Options& options) {
+  const nn::History& history = run.history;
+  std::vector<double> ms = step_milliseconds(history);
+  std::string text =
+      fmt::format("{} steps over {} devices, {:.1f} s in steps: {} samples/s", format_count(std::ssize(history.step_losses)),
+                  trainer.distribution().mesh.size(), history.seconds, format_count(static_cast<int64_t>(samples_per_second(history))));
+  if (!ms.empty()) text += fmt::format(", a step {:.2f} ms (median)", ms[ms.size() / 2]);
+  text += "\n";
+  nn::Logs last;
+  for (const auto& [name, values] : history.epochs)
+    if (!values.empty()) last.emplace_back(name, values.back());
+  text += logs_text(last) + "\n";
+  const std::vector<int64_t> bytes = trainer.allocated_bytes();
+  text += fmt::format("a device: {} of memory, receives {} a step\n", format_bytes(*std::max_element(bytes.begin(), bytes.end())),
+                      format_bytes(*std::max_element(run.counted_bytes.begin(), run.counted_bytes.end())));
+  if (!options.save.empty()) text += fmt::format("weights saved in '{}'\n", options.save);
+  return text;
+}
+
+Run fit(const Options& options, nn::Trainer& trainer, const Dataset& data, const Dataset* validation) {
+  Run run;
+  run.batch = std::min(options.batch_size, data.size());
+  run.planned_bytes = trainer.program(nn::StepKind::kTrain, run.batch).communication_bytes;
+  CountCommunication count(trainer, run.batch);
+  Progress progress(progress_form(), "epoch", options.epochs, data.size());
+  nn::FitOptions fit_options{
+      .epochs = options.epochs, .steps = options.steps, .shuffle = options.shuffle, .validation = validation, .callbacks = {&count}};
+  if (!options.quiet) fit_options.callbacks.push_back(&progress);
+  Interrupt interrupt(trainer);
+  run.history = trainer.fit(data, fit_options);
+  if (!options.save.empty()) trainer.save_weights(options.save);
+  run.signal = interrupt.signal();
+  run.counted_bytes = count.bytes().empty() ? run.planned_bytes : count.bytes();
+  return run;
+}
+
+}  // namespace
+
+int train(const Options& options) {
+  const Job job = read_job(options);
+  std::unique_ptr<nn::Trainer> trainer = make_trainer(options, job);
+  std::unique_ptr<Dataset> data = open_samples(options, *trainer, DataSplit::kTrain, nn::StepKind::kTrain);
+  std::unique_ptr<Dataset> validation = open_validation(options, *trainer);
+  if (!options.save.empty()) check_writable(local_files(), options.save);
+  auto prepare = [&](nn::Trainer& any) { any.prepare_fit(data->size(), validation ? validation->size() : 0); };
+  prepare(*trainer);
+  require_fit(job, *trainer, prepare);
+  prepare_weights(options, *trainer, Untrained::kExpected);
+  Run run = fit(options, *trainer, *data, validation.get());
+  if (options.json)
+    print_json(train_json(*trainer, run));
+  else
+    write_output(summary(*trainer, run, options));
+  return run.signal ? 128 + run.signal : 0;
+}
+
+}  // namespace espalier::cli

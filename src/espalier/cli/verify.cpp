@@ -1,0 +1,214 @@
+// espalier verify: the same training on the mesh and on one device, compared after every step.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "espalier/base/text.h"
+#include "espalier/cli/commands.h"
+#include "espalier/cli/difference.h"
+#include "espalier/cli/fit_budget.h"
+#include "espalier/cli/output.h"
+#include "espalier/cli/progress.h"
+#include "espalier/cli/report.h"
+#include "espalier/cli/session.h"
+#include "espalier/data/order.h"
+
+namespace espalier::cli {
+namespace {
+
+constexpr int64_t kDefaultSteps = 3;  // the first shows forward and backward, the second the update, the third the optimizer's state
+
+// Parts of the largest gradient of a step. A tensor's gradient below kNoise of it is what rounding left of zero (of a bias in front of a
+// batch normalisation, say), and so is what an optimizer makes of it: such weights are not compared. Gradients are compared against at
+// least kFloor of it, for the same reason: sums of terms of that size round at 1e-7 of it, a hundredth of the default tolerance.
+constexpr double kFloor = 1e-2, kNoise = 1e-5;
+
+struct FirstDifference {
+  int64_t step = 0;
+  std::string kind, name;
+  std::optional<std::string> device;  // that holds the element; none for the loss
+  std::vector<int64_t> index;
+  double reference = 0, sharded = 0;
+};
+
+struct Comparison {
+  int64_t steps = 0, tensors = 0;
+  double tolerance = 0, largest = 0;
+  std::string largest_where;
+  std::optional<FirstDifference> first;
+  std::set<std::string> noise;  // variables whose gradient is only rounding
+};
+
+std::vector<int64_t> unravel(int64_t index, const Dims& shape) {
+  std::vector<int64_t> place(static_cast<size_t>(shape.rank()));
+  for (int d = shape.rank() - 1; d >= 0; --d) {
+    place[static_cast<size_t>(d)] = index % shape[d];
+    index /= shape[d];
+  }
+  return place;
+}
+
+// The first device whose shard has the element.
+std::string holder(const nn::VariableReport& variable, const DeviceMesh& mesh, const std::vector<int64_t>& index) {
+  for (int64_t device = 0; device < mesh.size(); ++device) {
+    Box box = shard_box(variable.sharding, variable.type.shape, mesh, device);
+    bool inside = true;
+    for (int d = 0; d < variable.type.shape.rank(); ++d) {
+      int64_t i = index[static_cast<size_t>(d)];
+      inside &= i >= box.offset[d] && i < box.offset[d] + box.shape[d];
+    }
+    if (inside) return mesh.devices()[static_cast<size_t>(device)];
+  }
+  return mesh.devices()[0];
+}
+
+class Comparer {
+ public:
+  Comparer(nn::Trainer& sharded, nn::Trainer& reference, double tolerance) : sharded_(sharded), reference_(reference) {
+    result_.tolerance = tolerance;
+  }
+
+  void loss(int64_t step, double sharded, double reference) {
+    const float a = static_cast<float>(sharded), b = static_cast<float>(reference);
+    note_difference(largest_difference({&a, 1}, {&b, 1}), step, "loss", "loss", nullptr, {&a, 1}, {&b, 1});
+  }
+  void gradients(int64_t step) {
+    const double scale = largest_gradient();
+    for (const nn::VariableReport& variable : sharded_.variables()) {
+      if (!variable.trainable) continue;
+      std::vector<float> a = sharded_.gradient(variable.path), b = reference_.gradient(variable.path);
+      note_difference(largest_difference(a, b, kFloor * scale), step, "gradient", variable.path, &variable, a, b);
+      const double magnitude = largest_magnitude(b);
+      if (magnitude > 0 && magnitude < kNoise * scale) result_.noise.insert(variable.path);
+    }
+  }
+  void weights(int64_t step) {
+    for (const nn::VariableReport& variable : sharded_.variables()) {
+      if (result_.noise.contains(variable.path)) continue;
+      std::vector<float> a = sharded_.weight(variable.path), b = reference_.weight(variable.path);
+      note_difference(norm_difference(a, b), step, "weight", variable.path, &variable, a, b);
+    }
+  }
+  Comparison& result() { return result_; }
+
+ private:
+  void note_difference(const Difference& difference, int64_t step, const std::string& kind, const std::string& name,
+                       const nn::VariableReport* variable, std::span<const float> sharded, std::span<const float> reference) {
+    ++result_.tensors;
+    if (difference.relative > result_.largest) {
+      result_.largest = difference.relative;
+      result_.largest_where = fmt::format("{} '{}', step {}", kind, name, step);
+    }
+    if (result_.first || difference.relative <= result_.tolerance) return;
+    FirstDifference first{.step = step, .kind = kind, .name = name, .device = {}, .index = {}, .reference = 0, .sharded = 0};
+    if (variable) {
+      first.index = unravel(difference.index, variable->type.shape);
+      first.device = holder(*variable, sharded_.distribution().mesh, first.index);
+    }
+    first.reference = reference[static_cast<size_t>(difference.index)];
+    first.sharded = sharded[static_cast<size_t>(difference.index)];
+    result_.first = std::move(first);
+  }
+
+  double largest_gradient() {
+    double largest = 0;
+    for (const nn::VariableReport& variable : reference_.variables())
+      if (variable.trainable) largest = std::max(largest, largest_magnitude(reference_.gradient(variable.path)));
+    return largest;
+  }
+
+  nn::Trainer &sharded_, &reference_;
+  Comparison result_;
+};
+
+// Calls step(samples) for each batch in the order that fit would take them.
+void for_each_batch(const Options& options, const Dataset& data, int64_t steps,
+                    const std::function<void(int64_t, std::span<const int64_t>)>& step) {
+  int64_t done = 0;
+  for (int64_t epoch = 0; done < steps; ++epoch) {
+    const std::vector<int64_t> order = epoch_order(data.size(), options.seed, epoch, options.shuffle ? Shuffle::kYes : Shuffle::kNo);
+    for (int64_t first = 0; first < data.size() && done < steps; first += options.batch_size) {
+      int64_t count = std::min(options.batch_size, data.size() - first);
+      step(++done, std::span(order).subspan(static_cast<size_t>(first), static_cast<size_t>(count)));
+    }
+  }
+}
+
+Comparison compare(const Options& options, nn::Trainer& sharded, nn::Trainer& reference, const Dataset& data) {
+  const int64_t steps = options.steps ? options.steps : kDefaultSteps;
+  Comparer comparer(sharded, reference, options.tolerance);
+  Progress progress(progress_form(), "verify", 1, std::min(steps * options.batch_size, data.size()));
+  comparer.weights(0);
+  for_each_batch(options, data, steps, [&](int64_t step, std::span<const int64_t> samples) {
+    if (comparer.result().first) return;  // everything behind the first difference differs too
+    const double a = sharded.train_batch(data, samples).loss, b = reference.train_batch(data, samples).loss;
+    comparer.loss(step, a, b);
+    comparer.gradients(step);
+    comparer.weights(step);
+    comparer.result().steps = step;
+    if (!options.quiet) progress.on_batch_end(step, std::min(step * options.batch_size, data.size()), {{"loss", a}});
+  });
+  return comparer.result();
+}
+
+Json verify_json(const nn::Trainer& trainer, const Comparison& result) {
+  Json first;
+  if (const auto& f = result.first)
+    first = {{"step", f->step},   {"kind", f->kind},           {"name", f->name},      {"device", f->device ? Json(*f->device) : Json()},
+             {"index", f->index}, {"reference", f->reference}, {"sharded", f->sharded}};
+  return {{"mesh", mesh_json(trainer.distribution().mesh)},
+          {"equal", !result.first},
+          {"steps", result.steps},
+          {"tolerance", result.tolerance},
+          {"max_relative_difference", result.largest},
+          {"first_difference", first}};
+}
+
+std::string verify_text(const nn::Trainer& trainer, const Comparison& result) {
+  const std::string mesh = to_string(trainer.distribution().mesh);
+  if (const auto& f = result.first)
+    return fmt::format("not equal: {} '{}' differs first, in step {}{}\n  one device {:.9g}, sharded {:.9g}; tolerance {:g}\n", f->kind,
+                       f->name, f->step, f->device ? fmt::format(", at ({}) on '{}'", fmt::join(f->index, ", "), *f->device) : "",
+                       f->reference, f->sharded, result.tolerance);
+  std::string text = fmt::format("equal: {} steps on mesh {} and on one device\n", result.steps, mesh);
+  text += fmt::format("  {} losses, gradients and weights compared, tolerance {:g}\n", format_count(result.tensors), result.tolerance);
+  for (const std::string& path : result.noise)
+    text += fmt::format("  weight '{}' is not compared: its gradient is zero up to rounding\n", path);
+  return text + (result.largest == 0 ? "  no difference at all\n"
+                                     : fmt::format("  largest relative difference {:.2g} ({})\n", result.largest, result.largest_where));
+}
+
+}  // namespace
+
+int verify(const Options& given) {
+  Options options = given;
+  if (options.data.empty()) options.data = "synthetic";
+  Job job = read_job(options);
+  job.options.keep_gradients = true;
+  std::unique_ptr<nn::Trainer> sharded = make_trainer(options, job);
+  std::unique_ptr<Dataset> data = open_samples(options, *sharded, DataSplit::kTrain, nn::StepKind::kTrain);
+  auto prepare = [&](nn::Trainer& any) { compile_batches(any, nn::StepKind::kTrain, data->size(), options.batch_size); };
+  prepare(*sharded);
+  require_fit(job, *sharded, prepare);
+
+  Job reference_job = job;
+  reference_job.distribution = one_device();
+  reference_job.options.device_memory = 0;  // the reference is as large as this machine allows
+  reference_job.options.unmatched = Unmatched::kReplicate;
+  nn::Trainer reference(reference_job.model, reference_job.compilation, reference_job.distribution, reference_job.options);
+  prepare(reference);
+  require_fit(reference_job, reference, prepare);
+
+  prepare_weights(options, *sharded, Untrained::kExpected);
+  prepare_weights(options, reference, Untrained::kExpected);
+  Comparison result = compare(options, *sharded, reference, *data);
+  if (options.json)
+    print_json(verify_json(*sharded, result));
+  else
+    write_output(verify_text(*sharded, result));
+  return result.first ? 1 : 0;
+}
+
+}  // namespace espalier::cli
