@@ -295,6 +295,7 @@ class Emitter {
     for (int32_t o : members)
       if (o != head) add_member(*body, graph_.ops[static_cast<size_t>(o)], inner, results);
 
+    if (results.empty()) return;  // nobody reads it
     const Op& last = graph_.ops[static_cast<size_t>(members.back())];
     Op op{.def = find_op("fused"), .phase = last.phase, .scope = last.scope};
     if (head >= 0) {
