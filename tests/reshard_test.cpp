@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-
 namespace espalier {
 namespace {
 
@@ -26,7 +25,8 @@ TEST(Reshard, TextbookMoves) {
   DeviceMesh mesh({2, 4}, {"data", "model"});
   TensorType type{DType::kF32, {64, 32}};
   const int64_t bytes = 64 * 32 * 4;
-  Sharding whole = make(mesh, {}, type.shape), rows = make(mesh, {"model"}, type.shape), columns = make(mesh, {std::nullopt, "model"}, type.shape);
+  Sharding whole = make(mesh, {}, type.shape), rows = make(mesh, {"model"}, type.shape),
+           columns = make(mesh, {std::nullopt, "model"}, type.shape);
   Sharding sum_data = make(mesh, {}, type.shape, 1), sum_model = make(mesh, {}, type.shape, 2);
 
   EXPECT_EQ(kinds(plan_moves(rows, whole, type, mesh)), Names{"all_gather"});
@@ -58,7 +58,7 @@ TEST(Reshard, UnevenPartsAreCountedExactly) {
   Sharding cut = make(mesh, {"model"}, type.shape), whole = make(mesh, {}, type.shape), sum = make(mesh, {}, type.shape, 1);
   EXPECT_EQ(reshard_bytes(cut, whole, type, mesh), (10 - 2) * 4);  // the device with 2 of 10 elements receives the other 8
   EXPECT_EQ(received_bytes({"all_gather", cut, whole}, type, mesh, 0), (10 - 3) * 4);
-  EXPECT_EQ(reshard_bytes(sum, cut, type, mesh), 3 * 3 * 4);            // 3 elements from each of 3 peers
+  EXPECT_EQ(reshard_bytes(sum, cut, type, mesh), 3 * 3 * 4);          // 3 elements from each of 3 peers
   EXPECT_EQ(reshard_bytes(sum, whole, type, mesh), (3 * 3 + 7) * 4);  // sum 3 elements over 3 peers, fetch the other 7
 }
 
