@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <queue>
 #include <set>
@@ -21,16 +22,19 @@ struct Groups {
 class Grouping {
  public:
   explicit Grouping(const Graph& graph)
-      : graph_(graph), readers_(readers(graph)), parent_(graph.ops.size()), is_output_(graph.values.size()) {
+      : graph_(graph), readers_(readers(graph)), parent_(graph.ops.size()), is_output_(graph.values.size()), is_kept_(graph.values.size()) {
     std::iota(parent_.begin(), parent_.end(), 0);
     for (const Output& output : graph.outputs) is_output_[static_cast<size_t>(output.value)] = true;
+    is_kept_ = is_output_;
+    for (const Input& input : graph.inputs)
+      if (input.role == Role::kVariable || input.role == Role::kOptimizer) is_kept_[static_cast<size_t>(input.value)] = true;
   }
 
   Groups run() {
     find_fusable();
+    find_depths();
+    sink();
     join_equal_depths();
-    list_members();
-    sink_groups();
     list_members();
     join_epilogues();
     return std::move(groups_);
@@ -38,6 +42,8 @@ class Grouping {
 
  private:
   const Op& op(int32_t o) const { return graph_.ops[static_cast<size_t>(o)]; }
+  int32_t count() const { return static_cast<int32_t>(graph_.ops.size()); }
+  int& depth(int32_t o) { return depth_[static_cast<size_t>(o)]; }
   const Value& space(int32_t o) const { return graph_.value(op(o).results[0]); }
   bool same_space(int32_t a, int32_t b) const {
     return space(a).type.shape == space(b).type.shape && space(a).sharding == space(b).sharding;
@@ -60,26 +66,55 @@ class Grouping {
   }
 
   // Depth: the most edges that cannot be fused on a path from the inputs. A path that leaves a group has to cross such an edge before it
-  // could come back, and is deeper from there on; so ops of one depth that are joined by fusable edges never wait for themselves, however
-  // many join.
-  void join_equal_depths() {
+  // could come back, and is deeper from there on; so ops of one depth that are joined by fusable edges never wait for themselves,
+  // however many join.
+  void find_depths() {
     depth_.assign(graph_.ops.size(), 0);
-    for (int32_t o = 0; o < static_cast<int32_t>(graph_.ops.size()); ++o) {
-      int& depth = depth_[static_cast<size_t>(o)];
+    for (int32_t o = 0; o < count(); ++o)
       for (ValueId id : op(o).operands)
         if (int32_t from = graph_.value(id).op; from >= 0 && !op(from).operands.empty())
-          depth = std::max(depth, depth_[static_cast<size_t>(from)] + (fusable_edge(from, o) ? 0 : 1));
-      for (ValueId id : op(o).operands)
-        if (int32_t from = graph_.value(id).op; from >= 0 && depth_[static_cast<size_t>(from)] == depth && fusable_edge(from, o))
-          parent_[static_cast<size_t>(find(from))] = find(o);
+          depth(o) = std::max(depth(o), depth(from) + (fusable_edge(from, o) ? 0 : 1));
+  }
+
+  // An op that only deeper fusable ones read moves down to the first of them: a mask made early for the way back is computed where it is
+  // used, and is no second result of the way forward. All its edges out are fusable, so depths still tell who may join. Not when it would
+  // keep more operands alive until then than it saves results.
+  void sink() {
+    for (int32_t o = count(); o-- > 0;) {
+      if (!fusable_[static_cast<size_t>(o)]) continue;
+      int target = std::numeric_limits<int>::max(), results = 0;
+      for (ValueId id : op(o).results) {
+        const std::vector<int32_t>& reading = readers_[static_cast<size_t>(id)];
+        for (int32_t reader : reading) target = std::min(target, fusable_edge(o, reader) ? depth(reader) : -1);
+        results += !reading.empty();
+      }
+      if (results > 0 && target > depth(o) && kept_alive(o, target) <= results) depth(o) = target;
     }
+  }
+
+  // Full-sized operands that nobody else needs as late as `target`.
+  int kept_alive(int32_t o, int target) {
+    std::set<ValueId> operands;
+    for (ValueId id : op(o).operands) {
+      if (is_kept_[static_cast<size_t>(id)] || !(graph_.type(id).shape == space(o).type.shape)) continue;
+      const std::vector<int32_t>& reading = readers_[static_cast<size_t>(id)];
+      if (std::none_of(reading.begin(), reading.end(), [&](int32_t reader) { return reader != o && depth(reader) >= target; }))
+        operands.insert(id);
+    }
+    return static_cast<int>(operands.size());
+  }
+
+  void join_equal_depths() {
+    for (int32_t o = 0; o < count(); ++o)
+      for (ValueId id : op(o).operands)
+        if (int32_t from = graph_.value(id).op; from >= 0 && depth(from) == depth(o) && fusable_edge(from, o))
+          parent_[static_cast<size_t>(find(from))] = find(o);
   }
 
   void list_members() {
     groups_.of.assign(graph_.ops.size(), -1);
-    groups_.members.clear();
     std::vector<int32_t> number(graph_.ops.size(), -1);
-    for (int32_t o = 0; o < static_cast<int32_t>(graph_.ops.size()); ++o) {
+    for (int32_t o = 0; o < count(); ++o) {
       int32_t& group = number[static_cast<size_t>(find(o))];
       if (group < 0) {
         group = static_cast<int32_t>(groups_.members.size());
@@ -89,56 +124,6 @@ class Grouping {
       groups_.members[static_cast<size_t>(group)].push_back(o);
     }
     groups_.head.assign(groups_.members.size(), -1);
-  }
-
-  // A group that only one deeper group reads moves there: a mask made early for the way back is computed where it is used. Every path
-  // out of it leads there at once, so no path can come back. Not when it would keep more operands alive until then than it saves results.
-  void sink_groups() {
-    for (size_t g = groups_.members.size(); g-- > 0;) {
-      const std::vector<int32_t>& members = groups_.members[g];
-      int32_t target = fusable_[static_cast<size_t>(members.front())] ? only_reader(members) : -1;
-      if (target >= 0 && kept_alive(members, target) <= handed_over(members)) parent_[static_cast<size_t>(find(members.front()))] = target;
-    }
-  }
-
-  bool inside(int32_t o, const std::vector<int32_t>& members) { return find(o) == find(members.front()); }
-
-  // The one group (by its root) that reads all results used elsewhere, or -1.
-  int32_t only_reader(const std::vector<int32_t>& members) {
-    int32_t target = -1;
-    for (int32_t member : members)
-      for (ValueId id : op(member).results)
-        for (int32_t reader : readers_[static_cast<size_t>(id)]) {
-          if (inside(reader, members)) continue;
-          if (!fusable_edge(member, reader) || (target >= 0 && find(reader) != target)) return -1;
-          target = find(reader);
-        }
-    return target;
-  }
-
-  int handed_over(const std::vector<int32_t>& members) {
-    int results = 0;
-    for (int32_t member : members)
-      for (ValueId id : op(member).results) {
-        const std::vector<int32_t>& reading = readers_[static_cast<size_t>(id)];
-        results += std::any_of(reading.begin(), reading.end(), [&](int32_t reader) { return !inside(reader, members); });
-      }
-    return results;
-  }
-
-  // Full-sized operands that nobody else reads as late as `target` does.
-  int kept_alive(const std::vector<int32_t>& members, int32_t target) {
-    std::set<ValueId> operands;
-    for (int32_t member : members)
-      for (ValueId id : op(member).operands) {
-        if (graph_.value(id).op < 0 || inside(graph_.value(id).op, members) || is_output_[static_cast<size_t>(id)]) continue;
-        const std::vector<int32_t>& reading = readers_[static_cast<size_t>(id)];
-        bool late = std::any_of(reading.begin(), reading.end(), [&](int32_t reader) {
-          return !inside(reader, members) && depth_[static_cast<size_t>(reader)] >= depth_[static_cast<size_t>(target)];
-        });
-        if (!late && graph_.type(id).shape == space(target).type.shape) operands.insert(id);
-      }
-    return static_cast<int>(operands.size());
   }
 
   void join_epilogues() {
@@ -184,7 +169,7 @@ class Grouping {
   const Graph& graph_;
   std::vector<std::vector<int32_t>> readers_;
   std::vector<int32_t> parent_;
-  std::vector<bool> is_output_, fusable_;
+  std::vector<bool> is_output_, is_kept_, fusable_;  // kept: state and outputs, which no reader frees
   std::vector<int> depth_;
   Groups groups_;
 };

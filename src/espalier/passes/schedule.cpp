@@ -65,7 +65,8 @@ std::vector<std::vector<int32_t>> successors(const Graph& graph) {
   return next;
 }
 
-// Forwards: ops in the order they come, but one that frees at least what it makes goes as soon as it can.
+// Forwards: ops in the order they come, but one that frees at least what it makes goes as soon as it can; of several,
+// those first that free more.
 class Early {
  public:
   Early(const Graph& graph, const Costs& costs, const std::vector<std::vector<int32_t>>& next)
@@ -88,11 +89,7 @@ class Early {
         state_[static_cast<size_t>(o)] = kDue;
       else
         emit(o);
-      while (!awake_.empty()) {
-        int32_t woken = awake_.top();
-        awake_.pop();
-        if (state_[static_cast<size_t>(woken)] == kDone || waits_[static_cast<size_t>(woken)] > 0) continue;
-        if (state_[static_cast<size_t>(woken)] == kDue || net_bytes(woken) <= 0) emit(woken);
+      while (emit_woken(urgent_, -1) || emit_woken(neutral_, 0)) {
       }
     }
     return std::move(order_);
@@ -110,17 +107,38 @@ class Early {
     return net;
   }
 
+  using Heap = std::priority_queue<int32_t, std::vector<int32_t>, std::greater<>>;
+
+  // The first op in the heap that is free and due, or makes at most `limit` bytes more than it frees.
+  bool emit_woken(Heap& heap, int64_t limit) {
+    while (!heap.empty()) {
+      int32_t o = heap.top();
+      heap.pop();
+      if (state_[static_cast<size_t>(o)] == kDone || waits_[static_cast<size_t>(o)] > 0) continue;
+      if (state_[static_cast<size_t>(o)] != kDue && net_bytes(o) > limit) continue;
+      emit(o);
+      return true;
+    }
+    return false;
+  }
+
+  // Something that `o` waited for, or that kept it from freeing, is done.
+  void wake(int32_t o) {
+    if (state_[static_cast<size_t>(o)] == kDone || waits_[static_cast<size_t>(o)] > 0) return;
+    (state_[static_cast<size_t>(o)] == kDue || net_bytes(o) < 0 ? urgent_ : neutral_).push(o);
+  }
+
   void emit(int32_t o) {
     order_.push_back(o);
     state_[static_cast<size_t>(o)] = kDone;
-    for (int32_t later : next_[static_cast<size_t>(o)])
-      if (--waits_[static_cast<size_t>(later)] == 0) awake_.push(later);
     const Op& op = graph_.ops[static_cast<size_t>(o)];
-    if (op.def->view) return;
-    for (ValueId id : costs_.read(op))
-      if (--readers_left_[static_cast<size_t>(id)] == 1)  // whoever is left now frees it
-        for (int32_t reader : reading_[static_cast<size_t>(id)])
-          if (state_[static_cast<size_t>(reader)] != kDone) awake_.push(reader);
+    const std::vector<ValueId> read = op.def->view ? std::vector<ValueId>() : costs_.read(op);
+    for (ValueId id : read) --readers_left_[static_cast<size_t>(id)];
+    for (int32_t later : next_[static_cast<size_t>(o)])
+      if (--waits_[static_cast<size_t>(later)] == 0) wake(later);
+    for (ValueId id : read)
+      if (readers_left_[static_cast<size_t>(id)] == 1)  // whoever is left now frees it
+        for (int32_t reader : reading_[static_cast<size_t>(id)]) wake(reader);
   }
 
   const Graph& graph_;
@@ -130,7 +148,7 @@ class Early {
   std::vector<std::vector<int32_t>> reading_;
   std::vector<State> state_;
   std::vector<int32_t> order_;
-  std::priority_queue<int32_t, std::vector<int32_t>, std::greater<>> awake_;
+  Heap urgent_, neutral_;
 };
 
 // Backwards: an op goes to just before its first successor where what it makes, times the way, is more than what it keeps alive for longer.
