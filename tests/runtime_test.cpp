@@ -416,31 +416,33 @@ TEST(Runtime, ManyDevicesOnFewWorkers) {
 TEST(Runtime, WaitsForReadersStandWhereMemoryIsReused) {
   Graph graph;
   graph.mesh = make_mesh({2});
-  Sharding cut(2), whole(2);
+  Sharding cut(2), pending(2), whole(2);
   cut.dims[0].push_back(0);
+  pending.pending = 1;
   ValueId x = graph.add_input(Role::kData, "x", {DType::kF32, {4, 4}});
   graph.value(x).sharding = cut;
-  auto append = [&](const OpDef& def, ValueId operand, const Sharding& sharding) {
-    ValueId id = graph.append({.def = &def, .operands = {operand}}).results[0];
-    graph.value(id).sharding = sharding;
-    return id;
-  };
-  ValueId gathered = append(kMove, x, whole), doubled = append(kDouble, gathered, whole), wrapped = append(kWrap, doubled, whole);
+  auto append = [&](const OpDef& def, ValueId operand) { return graph.append({.def = &def, .operands = {operand}}).results[0]; };
+  ValueId moved = append(kMove, x), doubled = append(kDouble, moved), wrapped = append(kWrap, doubled);
   graph.add_output(Role::kResult, "y", wrapped);
   auto compiled = bind(graph);
-  MemoryPlan& plan = compiled->memory[0];
-  auto drains = [&] {
+  EXPECT_EQ(compiled->memory[0].value_offset, (std::vector<int64_t>{0, 64, 0, 64}));
+  // How many collectives each of the three steps waits for when the values lie at these offsets.
+  auto drains = [&](std::vector<int64_t> offsets) {
+    compiled->memory[0].value_offset = std::move(offsets);
+    compiled->memory[0].arena_bytes = 192;
     std::vector<int32_t> counts;
     for (const Step& step : make_program(*compiled, 0, {0, 0, 0}).steps) counts.push_back(step.drains);
     return counts;
   };
-  EXPECT_EQ(plan.value_offset, (std::vector<int64_t>{0, 64, 0, 64}));  // doubled lies where peers read x
-  EXPECT_EQ(drains(), (std::vector<int32_t>{0, 1, 0}));
-  plan.value_offset = {0, 64, 128, 0};
-  plan.arena_bytes = 192;
-  EXPECT_EQ(drains(), (std::vector<int32_t>{0, 0, 1}));
-  plan.value_offset = {0, 64, 128, 64};  // nobody reads what was gathered
-  EXPECT_EQ(drains(), (std::vector<int32_t>{0, 0, 0}));
+  using Counts = std::vector<int32_t>;
+  EXPECT_EQ(drains({0, 64, 0, 64}), (Counts{0, 1, 0}));    // doubled lies where peers read x
+  EXPECT_EQ(drains({0, 64, 128, 0}), (Counts{0, 0, 1}));   // wrapped does
+  EXPECT_EQ(drains({0, 64, 128, 64}), (Counts{0, 0, 0}));  // nobody reads what was gathered
+  compiled->graph.value(x).sharding = pending;             // an all-reduce: peers read its result too
+  EXPECT_EQ(drains({0, 64, 128, 64}), (Counts{0, 0, 1}));
+  EXPECT_EQ(drains({0, 64, 64, 64}), (Counts{0, 1, 0}));
+  EXPECT_EQ(drains({0, 0, 64, 0}), (Counts{0, 0, 1}));  // in place
+  EXPECT_EQ(drains({0, 0, 64, 128}), (Counts{0, 0, 0}));
 }
 
 TEST(Runtime, UpdatesThatAreNotInPlaceAreCopied) {
