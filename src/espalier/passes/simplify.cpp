@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <unordered_map>
+#include <utility>
 
 #include "espalier/passes/rewrite.h"
 
@@ -80,9 +81,41 @@ bool is_identity(const Graph& graph, const Op& op) {
   return from.type == to.type && from.sharding == to.sharding;
 }
 
+// Whether repeating `op`'s operand is what an elementwise op would do with it anyway: its dims are the last ones of the result.
+bool repeats_last_dims(const Graph& graph, const Op& op) {
+  if (!op.def->repeats) return false;
+  FactorRule rule = rule_of(graph, op);
+  const FactorTensor &operand = rule.operands[0], &result = rule.results[0];
+  for (size_t i = 0; i < operand.size(); ++i)
+    if (!operand[i].empty() && operand[i] != result[result.size() - operand.size() + i]) return false;
+  return true;
+}
+
+// Lets an elementwise op read small operands themselves in place of repeated copies, as long as the rest of them gives its result its
+// shape. Returns whether it changed anything.
+bool skip_repeats(const Graph& graph, Op& op) {
+  if (!op.def->elementwise()) return false;
+  const Dims& shape = graph.type(op.results[0]).shape;
+  bool changed = false;
+  for (ValueId& id : op.operands) {
+    int32_t from = graph.value(id).op;
+    if (from < 0 || !repeats_last_dims(graph, graph.ops[static_cast<size_t>(from)])) continue;
+    ValueId repeated = std::exchange(id, graph.ops[static_cast<size_t>(from)].operands[0]);
+    if (rule_of(graph, op).result_shape(0) == shape)
+      changed = true;
+    else
+      id = repeated;
+  }
+  return changed;
+}
+
 }  // namespace
 
-Graph simplify(const Graph& graph) {
+Graph simplify(const Graph& original) {
+  Graph graph = original;
+  for (Op& op : graph.ops)
+    while (skip_repeats(graph, op)) {
+    }
   const std::vector<bool> used = used_ops(graph);
   Rewrite rewrite(graph);
   SeenOps seen(rewrite, graph);
