@@ -86,11 +86,11 @@ TEST(Text, InputsAreNumberedFirst) {
             "in %0 f32[]\nin %1 f32[]\n%2:f32[] = exp(%0)\n%3:f32[] = add(%2, %1)\nout %3\n");
 }
 
-TEST(Text, BodiesNest) {
-  const char* nested =
-      "in %0 f32[2,4]\nin %1 f32[4]\n%2:f32[2,4] = fused(%0, %1) {body={in %0 f32[2,4]; in %1 f32[4]; "
-      "%2:f32[2,4] = add(%0, %1); %3:f32[2,4] = fused(%2) {body={in %0 f32[2,4]; %1:f32[2,4] = exp(%0); out %1}}; out %3}}\nout %2\n";
-  EXPECT_EQ(print(parse_graph(nested)), nested);
+TEST(Text, BodiesReadBack) {
+  const char* body =
+      "in %0 f32[2,4]\nin %1 f32[4]\n%2:f32[2,4], %3:f32[2,4] = fused(%0, %1) {body={in %0 f32[2,4]; in %1 f32[4]; "
+      "%2:f32[2,4] = add(%0, %1); %3:f32[] = constant() {value=2.0}; %4:f32[2,4] = multiply(%2, %3); out %2; out %4}}\nout %3\n";
+  EXPECT_EQ(print(parse_graph(body)), body);
   std::string lines = "in %0 f32[2]\n%1 = fused(%0) {body={\n  in %0 f32[2] // the operand\n  %1 = exp(%0)\n  out %1\n}} @update\nout %1\n";
   EXPECT_EQ(print(parse_graph(lines)),
             "in %0 f32[2]\n%1:f32[2] = fused(%0) {body={in %0 f32[2]; %1:f32[2] = exp(%0); out %1}} @update\nout %1\n");
