@@ -397,14 +397,11 @@ class Parser {
   }
 
   std::vector<int64_t> integers() {
-    size_t begin = cursor_.at();
     std::vector<int64_t> list;
     cursor_.open('[');
     if (!cursor_.accept_close(']')) do
         list.push_back(cursor_.integer("integer"));
       while (cursor_.another(']'));
-    if (list.size() > static_cast<size_t>(kMaxRank))
-      cursor_.fail_at(begin, fmt::format("a list has {} entries", list.size()), fmt::format("give at most {}", kMaxRank));
     return list;
   }
 
