@@ -86,15 +86,19 @@ std::string memory_text(const nn::Trainer& trainer) {
                             format_bytes(trainer.device_memory()));
 }
 
+std::string collectives_table(const std::vector<Collective>& collectives) {
+  Table table({"collective", "over", "phase", "bytes", "why"}, {Align::kLeft, Align::kLeft, Align::kLeft, Align::kRight, Align::kLeft});
+  for (const Collective& one : collectives)
+    table.add({one.op.empty() || one.op == "sum" ? one.kind : one.kind + " " + one.op, fmt::format("{}", fmt::join(one.axes, ", ")),
+               to_string(one.phase), format_bytes(one.bytes), one.reason});
+  return table.text();
+}
+
 std::string communication_text(const Compiled& step) {
   if (step.collectives.empty()) return "no communication\n";
   const int64_t most = *std::max_element(step.communication_bytes.begin(), step.communication_bytes.end());
   std::string text = fmt::format("communication of one step: a device receives at most {}\n", format_bytes(most));
-  Table table({"collective", "over", "phase", "bytes", "why"}, {Align::kLeft, Align::kLeft, Align::kLeft, Align::kRight, Align::kLeft});
-  for (const Collective& one : step.collectives)
-    table.add({one.op.empty() || one.op == "sum" ? one.kind : one.kind + " " + one.op, fmt::format("{}", fmt::join(one.axes, ", ")),
-               to_string(one.phase), format_bytes(one.bytes), one.reason});
-  return text + table.text();
+  return text + collectives_table(step.collectives);
 }
 
 }  // namespace espalier::cli

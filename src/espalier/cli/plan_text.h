@@ -14,5 +14,6 @@ std::string variables_text(const nn::Trainer& trainer);
 std::string memory_text(const nn::Trainer& trainer);
 // Every collective of one step: what, over which axes, when, how much, why.
 std::string communication_text(const Compiled& step);
+std::string collectives_table(const std::vector<Collective>& collectives);
 
 }  // namespace espalier::cli

@@ -59,6 +59,15 @@ bool needs_loss(Command command) {
 
 bool is_inference(Command command) { return command == Command::kEvaluate || command == Command::kPredict; }
 
+// What the file says about these is not asked for, so it may say what Espalier does not have.
+KerasReplaced replaced_by(const Options& options) {
+  const bool no_training = is_inference(options.command) || options.command == Command::kInspect;
+  const bool no_loss = options.command == Command::kPredict || options.command == Command::kInspect;
+  return {.optimizer = options.optimizer.has_value() || no_training,
+          .loss = options.loss.has_value() || no_loss,
+          .metrics = options.metrics.has_value() || no_loss};
+}
+
 std::string where_of(const std::string& path) { return path == "-" ? "standard input" : path; }
 
 std::unique_ptr<Dataset> open(const Options& options, std::vector<FieldSpec> fields, DataSplit split) {
@@ -69,7 +78,7 @@ std::unique_ptr<Dataset> open(const Options& options, std::vector<FieldSpec> fie
 
 Job read_job(const Options& options) {
   Distribution distribution = distribution_of(options);
-  KerasFile file = read_keras(read_model_text(options.model), where_of(options.model));
+  KerasFile file = read_keras(read_model_text(options.model), where_of(options.model), replaced_by(options));
   if (!options.quiet)
     for (const std::string& warning : file.warnings) note(warning);
   nn::Compilation compilation = compilation_of(options, file.compilation, file.model);
