@@ -45,11 +45,19 @@ TEST(Reshard, TextbookMoves) {
 
 TEST(Reshard, TwoPendingAxesScatterOneBeforeTheOtherIsSummed) {
   DeviceMesh mesh({2, 4}, {"data", "model"});
-  TensorType type{DType::kF32, {64, 32}};
+  TensorType type{DType::kF32, {640, 320}};
   Sharding both = make(mesh, {}, type.shape, 3), rows = make(mesh, {"data"}, type.shape);
   // Half of the tensor stays after the scatter over data, so the sum over model costs half of what it would before.
   EXPECT_EQ(kinds(plan_moves(both, rows, type, mesh)), (Names{"reduce_scatter", "all_reduce"}));
-  EXPECT_EQ(reshard_bytes(both, rows, type, mesh), 64 * 32 * 4 / 2 + 2 * (64 * 32 * 4 / 2) * 3 / 4);
+  EXPECT_EQ(reshard_bytes(both, rows, type, mesh), 640 * 320 * 4 / 2 + 2 * (640 * 320 * 4 / 2) * 3 / 4);
+}
+
+TEST(Reshard, LatencyDecidesForSmallTensors) {
+  DeviceMesh mesh({2, 4}, {"data", "model"});
+  TensorType type{DType::kF32, {}};
+  Sharding both = make(mesh, {}, type.shape, 3), whole = make(mesh, {}, type.shape);
+  EXPECT_EQ(kinds(plan_moves(both, whole, type, mesh)), Names{"all_reduce"});  // two would receive 16 bytes, one receives 28
+  EXPECT_EQ(reshard_bytes(both, whole, type, mesh), 28);
 }
 
 TEST(Reshard, UnevenPartsAreCountedExactly) {
@@ -95,20 +103,20 @@ TEST(Reshard, EveryPairEndsAtItsGoalAndCostsNoMoreThanReducingFirst) {
           TensorType type{DType::kF32, shape};
           std::vector<Move> moves = plan_moves(from, to, type, mesh);
           Sharding at = from;
-          int64_t bytes = 0;
+          int64_t cost = 0;
           for (const Move& move : moves) {
             ASSERT_EQ(move.from, at);
             ASSERT_EQ(move.to.pending & ~move.from.pending, 0u);
             ASSERT_EQ(move.to.cut_axes() & move.to.pending, 0u);
             at = move.to;
-            bytes += move_bytes(move, type, mesh);
+            cost += move_cost(move, type, mesh);
           }
           ASSERT_EQ(at, to);
-          ASSERT_EQ(bytes, reshard_bytes(from, to, type, mesh));
+          ASSERT_EQ(cost, reshard_cost(from, to, type, mesh));
           Sharding reduced = from;  // the naive way: all-reduce, then move
           reduced.pending = to.pending;
-          int64_t naive = move_bytes({"", reduced, to}, type, mesh) + (reduced == from ? 0 : move_bytes({"", from, reduced}, type, mesh));
-          ASSERT_LE(bytes, naive) << to_string(from, mesh) << " -> " << to_string(to, mesh);
+          int64_t naive = move_cost({"", reduced, to}, type, mesh) + (reduced == from ? 0 : move_cost({"", from, reduced}, type, mesh));
+          ASSERT_LE(cost, naive) << to_string(from, mesh) << " -> " << to_string(to, mesh);
           ++cases;
         }
   }

@@ -17,14 +17,29 @@ constexpr size_t kMaxCandidates = 256;  // an op with 4 factors on a 3-axis mesh
 
 constexpr int kUncut = -1, kPass = -2;  // what an axis may do besides cutting a factor
 
-// reshard_bytes, remembered: the search asks the same question hundreds of times.
-class ReshardCosts {
+// What resharding takes: the bytes received by the busiest device, and the cost that decides (reshard.h: it knows latency).
+struct Traffic {
+  int64_t bytes = 0, cost = 0;
+  Traffic& operator+=(const Traffic& other) {
+    bytes += other.bytes;
+    cost += other.cost;
+    return *this;
+  }
+};
+
+constexpr Traffic kImpossible = {std::numeric_limits<int64_t>::max() / 4, std::numeric_limits<int64_t>::max() / 4};
+Traffic halved(const Traffic& traffic) { return {traffic.bytes / 2, traffic.cost / 2}; }
+
+// Traffic between shardings, remembered: the search asks the same question hundreds of times.
+class ReshardTraffic {
  public:
-  explicit ReshardCosts(const DeviceMesh& mesh) : mesh_(mesh) {}
-  int64_t operator()(const Sharding& from, const Sharding& to, const TensorType& type) {
-    if (from == to) return 0;
-    auto [at, fresh] = known_.try_emplace(Key{from, to, type.shape}, 0);
-    if (fresh) at->second = reshard_bytes(from, to, type, mesh_);
+  explicit ReshardTraffic(const DeviceMesh& mesh) : mesh_(mesh) {}
+  Traffic operator()(const Sharding& from, const Sharding& to, const TensorType& type) {
+    if (from == to) return {};
+    auto [at, fresh] = known_.try_emplace(Key{from, to, type.shape});
+    if (fresh)
+      for (const Move& move : plan_moves(from, to, type, mesh_))
+        at->second += {move_bytes(move, type, mesh_), move_cost(move, type, mesh_)};
     return at->second;
   }
 
@@ -42,7 +57,7 @@ class ReshardCosts {
     }
   };
   const DeviceMesh& mesh_;
-  std::unordered_map<Key, int64_t, Hash> known_;
+  std::unordered_map<Key, Traffic, Hash> known_;
 };
 
 class LayoutSearch {
@@ -61,15 +76,15 @@ class LayoutSearch {
   OpLayout assemble(int op, const std::vector<int>& axes, const std::vector<int>& choice) const;
   bool legal(int op, const OpLayout& layout) const;
   std::vector<Sharding> wanted(ValueId value, int except_op) const;
-  int64_t bytes(int op, const OpLayout& layout);
+  Traffic traffic(int op, const OpLayout& layout);
   double flops(int op, const OpLayout& layout) const;
-  double price(int op, const OpLayout& layout) { return static_cast<double>(bytes(op, layout)) + kBytesPerFlop * flops(op, layout); }
+  double price(int op, const OpLayout& layout) { return static_cast<double>(traffic(op, layout).cost) + kBytesPerFlop * flops(op, layout); }
   void decide(int op, const OpLayout& layout);
   bool improve(int op);
 
   const Graph& graph_;
   const DeviceMesh& mesh_;
-  ReshardCosts costs_;
+  ReshardTraffic traffic_;
   std::vector<FactorRule> rules_;
   std::vector<double> total_flops_;
   std::vector<Sharding> sharding_;                           // of each value, as produced
@@ -82,7 +97,7 @@ class LayoutSearch {
 LayoutSearch::LayoutSearch(const Graph& graph, const DeviceMesh& mesh, const Pins& pins)
     : graph_(graph),
       mesh_(mesh),
-      costs_(mesh),
+      traffic_(mesh),
       sharding_(graph.values.size()),
       consumers_(graph.values.size()),
       pinned_(graph.values.size()),
@@ -204,11 +219,11 @@ std::vector<OpLayout> LayoutSearch::candidates(int op) const {
   return all;
 }
 
-// Bytes that this op's layout causes: operands brought into form (unless somebody else asks for the same form), results into those wanted.
-int64_t LayoutSearch::bytes(int op, const OpLayout& layout) {
+// What this op's layout causes: operands brought into form (unless somebody else asks for the same form), results into those wanted.
+Traffic LayoutSearch::traffic(int op, const OpLayout& layout) {
   const Op& node = graph_.ops[static_cast<size_t>(op)];
   const FactorRule& rule = rules_[static_cast<size_t>(op)];
-  int64_t sum = 0;
+  Traffic sum;
   std::vector<Need> asked;
   for (size_t i = 0; i < node.operands.size(); ++i) {
     Need need{node.operands[i], needed_sharding(rule, layout, static_cast<int>(i))};
@@ -217,22 +232,21 @@ int64_t LayoutSearch::bytes(int op, const OpLayout& layout) {
     const Sharding& held = sharding_[static_cast<size_t>(need.first)];
     if (held == need.second) continue;
     std::vector<Sharding> others = wanted(need.first, op);
-    if (std::find(others.begin(), others.end(), need.second) == others.end()) sum += costs_(held, need.second, graph_.type(need.first));
+    if (std::find(others.begin(), others.end(), need.second) == others.end()) sum += traffic_(held, need.second, graph_.type(need.first));
   }
   for (size_t r = 0; r < node.results.size(); ++r) {
     Sharding made = produced_sharding(rule, layout, static_cast<int>(r));
     const TensorType& type = graph_.type(node.results[r]);
     std::vector<Sharding> forms = wanted(node.results[r], op);
     for (const Sharding& form : forms) {
-      if ((form.pending & ~made.pending) != 0)
-        return std::numeric_limits<int64_t>::max() / 4;  // a consumer counts on this sum being pending
-      sum += costs_(made, form, type);
+      if ((form.pending & ~made.pending) != 0) return kImpossible;  // a consumer counts on this sum being pending
+      sum += traffic_(made, form, type);
     }
     if (forms.empty() && made.pending != 0) {  // nobody has asked yet; at the least it will be reduce-scattered
       Sharding whole = made;
       whole.pending = 0;
       whole.reduction = Reduction::kSum;
-      sum += costs_(made, whole, type) / 2;
+      sum += halved(traffic_(made, whole, type));
     }
   }
   return sum;
@@ -288,23 +302,21 @@ std::vector<Alternative> LayoutSearch::priced_candidates(int op) {
   const Op& node = graph_.ops[static_cast<size_t>(op)];
   const FactorRule& rule = rules_[static_cast<size_t>(op)];
   const OpLayout chosen = layouts_[static_cast<size_t>(op)];
-  std::vector<Alternative> all;
+  std::vector<std::pair<double, Alternative>> priced;
   for (const OpLayout& layout : candidates(op)) {
-    Alternative alternative{layout, {}, {}, bytes(op, layout), flops(op, layout), 0};
+    Alternative alternative{layout, {}, {}, traffic(op, layout).bytes, flops(op, layout), 0};
     for (size_t i = 0; i < node.operands.size(); ++i) alternative.operands.push_back(needed_sharding(rule, layout, static_cast<int>(i)));
     for (size_t r = 0; r < node.results.size(); ++r) {
       alternative.results.push_back(produced_sharding(rule, layout, static_cast<int>(r)));
       const TensorType& type = graph_.type(node.results[r]);
       alternative.result_bytes += local_shape(alternative.results.back(), type.shape, mesh_, 0).volume() * size_of(type.dtype);
     }
-    all.push_back(std::move(alternative));
+    double rank = layout == chosen ? -1 : price(op, layout);
+    priced.emplace_back(rank, std::move(alternative));
   }
-  std::stable_sort(all.begin(), all.end(), [&](const Alternative& a, const Alternative& b) {
-    auto rank = [&](const Alternative& x) {
-      return std::pair(!(x.layout == chosen), static_cast<double>(x.bytes) + kBytesPerFlop * x.flops);
-    };
-    return rank(a) < rank(b);
-  });
+  std::stable_sort(priced.begin(), priced.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<Alternative> all;
+  for (auto& [rank, alternative] : priced) all.push_back(std::move(alternative));
   return all;
 }
 

@@ -74,8 +74,8 @@ std::vector<Sharding> resolutions(const Sharding& from, const Sharding& to) {
   return next;
 }
 
-struct Step {
-  int64_t bytes = 0;
+struct Path {
+  int64_t cost = 0;
   std::vector<Move> moves;
 };
 
@@ -103,23 +103,23 @@ std::vector<Move> plan_moves(const Sharding& from, const Sharding& to, const Ten
   ESPALIER_ASSERT((to.pending & ~from.pending) == 0);
   if (from == to) return {};
   // Dijkstra over the few shardings on the way; every path ends with one movement into `to`.
-  std::unordered_map<Sharding, Step, ShardingHash> best = {{from, {}}};
+  std::unordered_map<Sharding, Path, ShardingHash> best = {{from, {}}};
   std::multimap<int64_t, Sharding> queue = {{0, from}};
-  auto offer = [&](const Step& so_far, const Sharding& at, const Sharding& next) {
-    Step step = so_far;
-    step.moves.push_back(make_move(at, next, type, mesh));
-    step.bytes += move_bytes(step.moves.back(), type, mesh);
-    auto [known, fresh] = best.try_emplace(next, step);
-    auto worse = [](const Step& a, const Step& b) { return std::pair(a.bytes, a.moves.size()) > std::pair(b.bytes, b.moves.size()); };
-    if (!fresh && !worse(known->second, step)) return;
-    known->second = step;
-    queue.emplace(step.bytes, next);
+  auto offer = [&](const Path& so_far, const Sharding& at, const Sharding& next) {
+    Path path = so_far;
+    path.moves.push_back(make_move(at, next, type, mesh));
+    path.cost += move_cost(path.moves.back(), type, mesh);
+    auto [known, fresh] = best.try_emplace(next, path);
+    auto worse = [](const Path& a, const Path& b) { return std::pair(a.cost, a.moves.size()) > std::pair(b.cost, b.moves.size()); };
+    if (!fresh && !worse(known->second, path)) return;
+    known->second = path;
+    queue.emplace(path.cost, next);
   };
   while (!queue.empty()) {
-    auto [bytes, at] = *queue.begin();
+    auto [cost, at] = *queue.begin();
     queue.erase(queue.begin());
-    const Step so_far = best.at(at);
-    if (so_far.bytes < bytes) continue;
+    const Path so_far = best.at(at);
+    if (so_far.cost < cost) continue;
     if (at == to) break;
     if (at.pending == to.pending) {
       offer(so_far, at, to);
@@ -128,6 +128,17 @@ std::vector<Move> plan_moves(const Sharding& from, const Sharding& to, const Ten
     }
   }
   return best.at(to).moves;
+}
+
+int64_t move_cost(const Move& move, const TensorType& type, const DeviceMesh& mesh) {
+  int64_t bytes = move_bytes(move, type, mesh);
+  return bytes == 0 ? 0 : bytes + kLatencyBytes;
+}
+
+int64_t reshard_cost(const Sharding& from, const Sharding& to, const TensorType& type, const DeviceMesh& mesh) {
+  int64_t cost = 0;
+  for (const Move& move : plan_moves(from, to, type, mesh)) cost += move_cost(move, type, mesh);
+  return cost;
 }
 
 int64_t reshard_bytes(const Sharding& from, const Sharding& to, const TensorType& type, const DeviceMesh& mesh) {
