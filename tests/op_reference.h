@@ -2,6 +2,7 @@
 // The slow, obvious version of every op, in double and independent of the kernels: loops over indices, the standard library's functions,
 // one Philox block at a time. It decides what is right: values of the kernels, and by finite differences their gradients.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -413,6 +414,9 @@ inline void add_random_references(std::map<std::string, Reference>& table) {
   };
   table["identity"] = [](const Attrs& attrs, const Arrays&, const std::vector<Dims>& results) {
     return by_index(results[0], [&](const Index& index) { return index[0] == index[1] ? attrs.number("gain") : 0.0; });
+  };
+  table["literal"] = [=](const Attrs& attrs, const Arrays&, const std::vector<Dims>& results) {
+    return by_place(results[0], [&](uint64_t i) { return std::bit_cast<float>(static_cast<int32_t>(attrs.integers("bits")[i])); });
   };
   table["orthogonal"] = orthogonal_reference;
 }

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "espalier/nn/layers/input.h"
 #include "espalier/nn/model_def.h"
 
 namespace espalier::nn {
@@ -28,6 +29,7 @@ class Namer {
  public:
   LayerTable name(const ModelDef& root) {
     take_given(root);
+    choose_inputs(root);
     choose(root);
     table_[&root] = {fresh(root), "", !root.trainable()};
     check_unique(root);
@@ -43,6 +45,15 @@ class Namer {
       if (!layer->name().empty()) taken_.insert(layer->name());
       if (auto* inner = dynamic_cast<const ModelDef*>(layer.get())) take_given(*inner);
     }
+  }
+
+  // A model that is called on an Input was made before that Input, with its own.
+  void choose_inputs(const ModelDef& model) {
+    for (const auto& layer : model.in_order)
+      if (auto* inner = dynamic_cast<const ModelDef*>(layer.get()); inner != nullptr && inner->has_own_input) choose_inputs(*inner);
+    for (const auto& layer : model.in_order)
+      if (dynamic_cast<const InputLayer*>(layer.get()) != nullptr && !table_.contains(layer.get()))
+        table_[layer.get()] = {fresh(*layer), "", false};
   }
 
   // A nested model's layers were made before it, so they are named before it.

@@ -57,8 +57,7 @@ class SoftmaxDef final : public UnaryLayer {
   int64_t axis_;
 };
 
-ActivationFunction leaky_relu(double slope, const std::string& name) {
-  if (!(slope >= 0)) usage_error(fmt::format("layer '{}' (LeakyReLU) has negative_slope={}", name, slope), "", "give 0 or more");
+ActivationFunction leaky_relu(double slope) {
   ActivationFunction function("leaky_relu");
   function.negative_slope = slope;
   return function;
@@ -82,7 +81,9 @@ Activation::Activation(ActivationFunction function, LayerConfig config)
 ReLU::ReLU(ReLUConfig config) : Layer(std::make_shared<ReLUDef>(std::move(config))) {}
 
 LeakyReLU::LeakyReLU(double negative_slope, LayerConfig config)
-    : Layer(activation_def("LeakyReLU", leaky_relu(negative_slope, config.name), config)) {}
+    : Layer(activation_def("LeakyReLU", leaky_relu(negative_slope), std::move(config))) {
+  if (!(negative_slope >= 0)) usage_error(fmt::format("{} has negative_slope={}", def().label(), negative_slope), "", "give 0 or more");
+}
 
 ELU::ELU(double alpha, LayerConfig config) : Layer(activation_def("ELU", elu(alpha), std::move(config))) {}
 
