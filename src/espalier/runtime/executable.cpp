@@ -26,8 +26,8 @@ bool has_elements(const LocalOp& op) {
 
 }  // namespace
 
-Executable::Executable(std::shared_ptr<const Compiled> compiled, int workers, bool kernels) : compiled_(std::move(compiled)) {
-  if (!kernels) return;
+Executable::Executable(std::shared_ptr<const Compiled> compiled, int workers, ExecutionMode mode) : compiled_(std::move(compiled)) {
+  if (mode == ExecutionMode::kNull) return;
   prepare_kernels(workers);
   const size_t ops = graph().ops.size();
   for (size_t d = 0; d < kernels_.size(); ++d) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "espalier/comm/local_communicator.h"
+#include "espalier/runtime/executor.h"
 #include "espalier/runtime/program.h"
 
 namespace espalier {
@@ -15,7 +16,7 @@ class Executable : public std::enable_shared_from_this<Executable> {
   // Prepares kernels for `workers` threads, each of which drives one contiguous block of devices: devices of one worker share a kernel
   // where all local shapes and offsets agree, so a kernel is never called by two threads at once. No kernels and no communicator in kNull
   // mode.
-  Executable(std::shared_ptr<const Compiled> compiled, int workers, bool kernels);
+  Executable(std::shared_ptr<const Compiled> compiled, int workers, ExecutionMode mode);
 
   const Graph& graph() const { return compiled_->graph; }
   const DeviceMesh& mesh() const { return *compiled_->graph.mesh; }

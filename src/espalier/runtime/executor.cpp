@@ -61,7 +61,7 @@ std::shared_ptr<const Executable> Executor::load(std::shared_ptr<const Compiled>
   if (compiled->graph.mesh == nullptr || *compiled->graph.mesh != *state_->mesh)
     usage_error(fmt::format("program '{}' is compiled for another mesh", compiled->graph.name), to_string(*state_->mesh),
                 "compile it for the mesh of the executor");
-  auto executable = std::make_shared<const Executable>(compiled, state_->workers, !state_->null());
+  auto executable = std::make_shared<const Executable>(compiled, state_->workers, state_->options.mode);
   for (size_t d = 0; d < state_->arena_bytes.size(); ++d) {
     const auto device = static_cast<int64_t>(d);
     state_->arena_bytes[d] = std::max(state_->arena_bytes[d], executable->memory(device).arena_bytes);

@@ -20,8 +20,8 @@ enum class ExecutionMode { kCompute, kNull };
 
 struct ExecutorOptions {
   int workers = 0;  // threads; 0: one a core, at most one a device. As many as there are cores: each stays on its own.
-  double deadline_seconds =
-      60;  // when no device has finished a step for so long, the run ends with Error(kDeadline) naming who was waited for
+  // When no device has finished a step for so long, the run ends with Error(kDeadline) naming who was waited for.
+  double deadline_seconds = 60;
   ExecutionMode mode = ExecutionMode::kCompute;
   Trace* trace = nullptr;  // where to record what ran when; outlives the executor
 };
@@ -43,7 +43,7 @@ class Executor {
   void run(const Executable& executable);
 
   // The buffer of an input or output on one device, of the local shape: fill data inputs before each run (their memory is reused), read
-  // results after it. State may be read and written between runs; null where this device has no element of it and in kNull mode.
+  // results after it. State may be read and written between runs. Null in kNull mode; not to be followed where the device has no element.
   void* input(const Executable& executable, int input, int64_t device);
   const void* output(const Executable& executable, int output, int64_t device);
   void* state(const Executable& executable, const std::string& name, int64_t device);
