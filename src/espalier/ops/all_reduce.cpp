@@ -8,6 +8,7 @@ extern const OpDef all_reduce{
     .rule = identity_rule,
     .any_dtype = true,
     .collective = true,
+    .in_place = {0},  // each device reduces its own part of the buffer, which nobody else writes, before it fetches the others
 };
 
 }  // namespace espalier::ops
