@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <bit>
 #include <cmath>
 
 #include "espalier/ir/graph.h"
@@ -20,6 +21,14 @@ std::vector<ValueId> gradient(Builder& b, const Op& op, const std::vector<ValueI
   return {b.op("dropout", {d[0], op.operands[1]}, op.attrs), kNoValue};
 }
 
+// Without a branch, which would be mispredicted half the time: the bits of what is dropped are masked away. x may be y.
+void drop(const uint32_t* words, const float* x, float* y, int n, float scale, uint32_t dropped) {
+  for (int i = 0; i < n; ++i) {
+    const uint32_t kept = words[i] >> 8 >= dropped ? ~uint32_t{0} : 0;
+    y[i] = std::bit_cast<float>(std::bit_cast<uint32_t>(x[i] * scale) & kept);
+  }
+}
+
 Kernel cpu(const LocalOp& op) {
   const double rate = op.attrs->number("rate");
   const auto scale = static_cast<float>(rate < 1 ? 1 / (1 - rate) : 0);
@@ -32,9 +41,7 @@ Kernel cpu(const LocalOp& op) {
       visit_global_runs(tensor, begin, end, [&](int64_t offset, uint64_t index, int n) {
         uint32_t words[kRandomBlock];
         random_words(at_step, index, n, words);
-        const float* x = call.operand<float>(0) + offset;
-        float* y = call.result<float>(0) + offset;
-        for (int i = 0; i < n; ++i) y[i] = words[i] >> 8 >= dropped ? x[i] * scale : 0.0f;
+        drop(words, call.operand<float>(0) + offset, call.result<float>(0) + offset, n, scale, dropped);
       });
     });
   }};

@@ -17,42 +17,47 @@ HWY_BEFORE_NAMESPACE();
 namespace espalier::ops::HWY_NAMESPACE {
 namespace {
 
-// Philox on kLanes blocks at once, in plain loops of fixed length, which compilers turn into vector code of the instruction set at hand
-// (base/philox.h has the same for one block).
-constexpr int kLanes = 16;
-
-void sixteen_blocks(RandomKey key, uint64_t first, uint32_t* words) {
-  uint32_t c0[kLanes], c1[kLanes], c2[kLanes], c3[kLanes];
-  for (int i = 0; i < kLanes; ++i) {
-    const uint64_t index = first + static_cast<uint64_t>(i);
-    c0[i] = static_cast<uint32_t>(index);
-    c1[i] = static_cast<uint32_t>(index >> 32);
-    c2[i] = key.step;
-    c3[i] = key.stream;
-  }
-  auto k0 = static_cast<uint32_t>(key.seed), k1 = static_cast<uint32_t>(key.seed >> 32);
-  for (int round = 0; round < 10; ++round) {
-    for (int i = 0; i < kLanes; ++i) {
-      const uint64_t p0 = uint64_t{0xD2511F53} * c0[i], p1 = uint64_t{0xCD9E8D57} * c2[i];
-      c0[i] = static_cast<uint32_t>(p1 >> 32) ^ c1[i] ^ k0;
-      c1[i] = static_cast<uint32_t>(p1);
-      c2[i] = static_cast<uint32_t>(p0 >> 32) ^ c3[i] ^ k1;
-      c3[i] = static_cast<uint32_t>(p0);
-    }
-    k0 += 0x9E3779B9u;
-    k1 += 0xBB67AE85u;
-  }
-  for (int i = 0; i < kLanes; ++i) {
-    words[4 * i] = c0[i];
-    words[4 * i + 1] = c1[i];
-    words[4 * i + 2] = c2[i];
-    words[4 * i + 3] = c3[i];
+// The full product of the low halves of 64-bit lanes with a 32-bit factor.
+template <class D, class V>
+HWY_INLINE V multiply(D d, V x, uint32_t factor) {
+  if constexpr (hn::MaxLanes(D()) == 1) {
+    return hn::Mul(x, hn::Set(d, uint64_t{factor}));
+  } else {
+    const hn::Repartition<uint32_t, D> halves;
+    return hn::MulEven(hn::BitCast(halves, x), hn::Set(halves, factor));
   }
 }
 
-// `words` has room for a multiple of 4 kLanes words.
+// Philox with one block a 64-bit lane, each of its words in the low half of a lane (base/philox.h has the same for one block). Blocks come
+// in full vectors: `words` has room for kBlocks more.
+constexpr size_t kBlocks = 8;
+
 void blocks(RandomKey key, uint64_t first, int count, uint32_t* words) {
-  for (int b = 0; b < count; b += kLanes) sixteen_blocks(key, first + static_cast<uint64_t>(b), words + 4 * b);
+  const hn::CappedTag<uint64_t, kBlocks> d;
+  const auto low = hn::Set(d, uint64_t{0xFFFFFFFF});
+  const int lanes = static_cast<int>(hn::Lanes(d));
+  HWY_ALIGN uint64_t out[4 * kBlocks];
+  for (int b = 0; b < count; b += lanes) {
+    const auto index = hn::Iota(d, first + static_cast<uint64_t>(b));
+    auto c0 = hn::And(index, low), c1 = hn::ShiftRight<32>(index), c2 = hn::Set(d, uint64_t{key.step}),
+         c3 = hn::Set(d, uint64_t{key.stream});
+    auto k0 = static_cast<uint32_t>(key.seed), k1 = static_cast<uint32_t>(key.seed >> 32);
+    for (int round = 0; round < 10; ++round) {
+      const auto p0 = multiply(d, c0, 0xD2511F53u), p1 = multiply(d, c2, 0xCD9E8D57u);
+      c0 = hn::Xor(hn::Xor(hn::ShiftRight<32>(p1), c1), hn::Set(d, uint64_t{k0}));
+      c2 = hn::Xor(hn::Xor(hn::ShiftRight<32>(p0), c3), hn::Set(d, uint64_t{k1}));
+      c1 = hn::And(p1, low);
+      c3 = hn::And(p0, low);
+      k0 += 0x9E3779B9u;
+      k1 += 0xBB67AE85u;
+    }
+    hn::Store(c0, d, out);
+    hn::Store(c1, d, out + lanes);
+    hn::Store(c2, d, out + 2 * lanes);
+    hn::Store(c3, d, out + 3 * lanes);
+    for (int lane = 0; lane < lanes; ++lane)
+      for (int word = 0; word < 4; ++word) words[4 * (b + lane) + word] = static_cast<uint32_t>(out[word * lanes + lane]);
+  }
 }
 
 template <class D, class V>
@@ -97,7 +102,7 @@ HWY_EXPORT(blocks);
 HWY_EXPORT(normal);
 
 void random_words(RandomKey key, uint64_t index, int n, uint32_t* words) {
-  uint32_t drawn[kRandomBlock + 64 + 4];  // blocks come sixteen at a time; the first may begin up to three words early
+  uint32_t drawn[kRandomBlock + 4 + 4 * 8];  // up to three words before, and the rest of a vector of 8 blocks behind
   const auto skipped = static_cast<int>(index % 4);
   HWY_DYNAMIC_DISPATCH(blocks)(key, index / 4, (skipped + n + 3) / 4, drawn);
   std::memcpy(words, drawn + skipped, static_cast<size_t>(n) * sizeof(uint32_t));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "espalier/ops/simd_targets.h"
 
@@ -29,9 +30,12 @@ double sum_run(const float* x, int64_t n) {
     a = hn::Add(a, hn::PromoteTo(d, hn::LoadU(h, x + i)));
     b = hn::Add(b, hn::PromoteTo(d, hn::LoadU(h, x + i + lanes)));
   }
-  double sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(a, b)));
-  for (; i < n; ++i) sum += static_cast<double>(x[i]);
-  return sum;
+  for (; i + lanes <= n; i += lanes) a = hn::Add(a, hn::PromoteTo(d, hn::LoadU(h, x + i)));
+  if (i < n) {
+    const auto rest = hn::PromoteTo(d, load_first(h, x + i, n - i));
+    b = hn::Add(b, hn::IfThenElseZero(hn::FirstN(d, static_cast<size_t>(n - i)), rest));
+  }
+  return hn::GetLane(hn::SumOfLanes(d, hn::Add(a, b)));
 }
 
 void sum_row(const float* x, double* sums, int64_t n) {
@@ -54,16 +58,12 @@ float larger_of(float x, float y) { return y > x || std::isnan(y) ? y : x; }
 float max_run(const float* x, float largest, int64_t n) {
   const TileTag d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  auto top = hn::Set(d, largest);
   int64_t i = 0;
-  if (n >= lanes) {
-    auto top = hn::Set(d, largest);
-    for (; i + lanes <= n; i += lanes) top = larger(top, hn::LoadU(d, x + i));
-    HWY_ALIGN float each[hn::MaxLanes(TileTag())];
-    hn::Store(top, d, each);
-    for (int64_t lane = 0; lane < lanes; ++lane) largest = larger_of(largest, each[lane]);
-  }
-  for (; i < n; ++i) largest = larger_of(largest, x[i]);
-  return largest;
+  for (; i + lanes <= n; i += lanes) top = larger(top, hn::LoadU(d, x + i));
+  if (i < n) top = hn::IfThenElse(hn::FirstN(d, static_cast<size_t>(n - i)), larger(top, load_first(d, x + i, n - i)), top);
+  if (!hn::AllFalse(d, hn::IsNaN(top))) return std::numeric_limits<float>::quiet_NaN();
+  return hn::GetLane(hn::MaxOfLanes(d, top));
 }
 
 void max_row(const float* x, float* largest, int64_t n) {
