@@ -30,7 +30,7 @@ struct TrainerOptions {
   int threads = 0;             // cores used by all devices together; 0: all of them
   int64_t device_memory = 0;   // bytes; 0: this machine's memory over the devices
   Unmatched unmatched = Unmatched::kReplicate;
-  std::set<std::string> skip_passes;
+  std::set<std::string> skip_passes = {};
   bool keep_gradients = false;  // gradients become readable after each step (verify)
 };
 
@@ -77,7 +77,7 @@ struct FitOptions {
   int64_t steps = 0;  // stop after this many updates in all; 0: no limit
   bool shuffle = true;
   const Dataset* validation = nullptr;
-  std::vector<Callback*> callbacks;
+  std::vector<Callback*> callbacks = {};
 };
 
 // As Keras keeps it: one number an epoch under each name; validation's names begin with "val_".
