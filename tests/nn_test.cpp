@@ -190,6 +190,14 @@ TEST(Model, AnInputThatNothingReadsIsNoInputOfTheStep) {
   EXPECT_EQ(model.input_names(), (std::vector<std::string>{"x", "y"}));
 }
 
+TEST(Model, MayBeVeryDeep) {
+  std::vector<Layer> layers = {Input({2})};
+  for (int i = 0; i < 100000; ++i) layers.push_back(Rescaling(1));
+  Sequential model(layers);
+  EXPECT_EQ(model.layers().back().class_name(), "Rescaling");
+  EXPECT_EQ(model.layer_table().at(&model.layers().back().def()).name, "rescaling_99999");
+}
+
 // --- graphs --------------------------------------------------------------------------------------------------------------------------
 
 Model small() { return Sequential({Input({4}, {.name = "x"}), Dense(3, {.activation = "softmax", .name = "d"})}, {.name = "m"}); }

@@ -19,7 +19,7 @@ Formula Trace::weight(const std::string& name) {
   std::string path = current_->path + "/" + name;
   if (auto found = updated_.find(path); found != updated_.end()) return Formula::of(found->second);
   const WeightSpec& spec = weight_spec(*layer_, name);
-  return Formula::of(variable(path, {spec.dtype, spec.shape}));
+  return Formula::of(input(Role::kVariable, path, {spec.dtype, spec.shape}));
 }
 
 void Trace::update_weight(const std::string& name, const Formula& value) {
@@ -30,7 +30,7 @@ void Trace::update_weight(const std::string& name, const Formula& value) {
 }
 
 uint32_t Trace::stream() const { return random_stream(fmt::format("{}#{}", current_->path, calls_.at(layer_))); }
-ValueId Trace::random_step() { return scalar("random_step", DType::kI32); }
+ValueId Trace::random_step() { return input(Role::kScalar, "random_step", {DType::kI32, {}}); }
 
 std::vector<ValueId> Trace::call(const LayerDef& layer, const std::vector<ValueId>& inputs) {
   const LayerEntry* outer_entry = current_;
@@ -50,14 +50,10 @@ std::vector<ValueId> Trace::call(const LayerDef& layer, const std::vector<ValueI
   return outputs;
 }
 
-ValueId Trace::variable(const std::string& path, const TensorType& type) {
-  if (const espalier::Input* input = builder_.graph().find_input(path)) return input->value;
-  return builder_.graph().add_input(Role::kVariable, path, type);
-}
-
-ValueId Trace::scalar(const std::string& name, DType dtype) {
-  if (const espalier::Input* input = builder_.graph().find_input(name)) return input->value;
-  return builder_.graph().add_input(Role::kScalar, name, {dtype, {}});
+ValueId Trace::input(Role role, const std::string& name, const TensorType& type) {
+  auto [found, is_new] = inputs_.emplace(name, kNoValue);
+  if (is_new) found->second = builder_.graph().add_input(role, name, type);
+  return found->second;
 }
 
 }  // namespace espalier::nn

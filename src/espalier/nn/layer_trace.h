@@ -40,8 +40,7 @@ class Trace {
 
   // --- of the model
   std::vector<ValueId> call(const LayerDef& layer, const std::vector<ValueId>& inputs);
-  ValueId variable(const std::string& path, const TensorType& type);  // an input of the graph from its first use on
-  ValueId scalar(const std::string& name, DType dtype);               // likewise
+  ValueId input(Role role, const std::string& name, const TensorType& type);  // an input of the graph from its first use on
   const std::map<std::string, ValueId>& updated() const { return updated_; }
   std::vector<ValueId>& losses() { return losses_; }  // activity penalties
 
@@ -53,6 +52,7 @@ class Trace {
   const LayerEntry* current_ = nullptr;
   const LayerDef* layer_ = nullptr;
   std::unordered_map<const LayerDef*, int> calls_;
+  std::unordered_map<std::string, ValueId> inputs_;
   std::map<std::string, ValueId> updated_;
   std::vector<ValueId> losses_;
 };

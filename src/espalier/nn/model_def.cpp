@@ -22,11 +22,25 @@ struct Walk {
   std::unordered_set<const Node*> seen;
   std::unordered_map<const LayerDef*, int> met;  // order in which the walk enters layers
 
-  void visit(const NodePtr& node) {
+  // Not recursive: models may be any number of layers deep.
+  void visit(const NodePtr& output) {
+    std::vector<std::pair<NodePtr, size_t>> path;  // calls on the way, with the next operand of each
+    enter(output, path);
+    while (!path.empty()) {
+      auto& [node, next] = path.back();
+      if (next < node->inputs.size()) {
+        enter(node->inputs[next++].node(), path);
+      } else {
+        done.push_back(node);
+        path.pop_back();
+      }
+    }
+  }
+
+  void enter(NodePtr node, std::vector<std::pair<NodePtr, size_t>>& path) {
     if (!seen.insert(node.get()).second) return;
     met.emplace(node->layer.get(), static_cast<int>(met.size()));
-    for (const Tensor& input : node->inputs) visit(input.node());
-    done.push_back(node);
+    path.emplace_back(std::move(node), 0);
   }
 };
 
@@ -67,6 +81,12 @@ ModelDef::ModelDef(std::vector<Tensor> in, std::vector<Tensor> out, ModelConfig 
   name_layers(*this);
 }
 
+// From the outputs on, so that no call frees the one before it, which would nest as deep as the model.
+ModelDef::~ModelDef() {
+  outputs.clear();
+  while (!nodes.empty()) nodes.pop_back();
+}
+
 void ModelDef::collect() {
   for (size_t i = 0; i < inputs.size(); ++i) {
     const NodePtr& node = inputs[i].node();
@@ -97,13 +117,12 @@ void ModelDef::collect() {
 
 ModelDef::ModelDef(const std::vector<Layer>& sequence, ModelConfig config)
     : LayerDef("Sequential", std::move(config.name), config.trainable), kind(Kind::kSequential), has_own_input(false) {
+  std::unordered_set<std::string> names;
   for (const Layer& layer : sequence) {
     if (!sequence_.empty() && dynamic_cast<const InputLayer*>(&layer.def()) != nullptr)
       usage_error(fmt::format("{} has an Input as its layer {}", label(), sequence_.size()), "", "an Input stands first");
-    if (!layer.name().empty())
-      for (const auto& other : sequence_)
-        if (other->name() == layer.name())
-          usage_error(fmt::format("{} has two layers named '{}'", label(), layer.name()), "", "give one of them another name");
+    if (!layer.name().empty() && !names.insert(layer.name()).second)
+      usage_error(fmt::format("{} has two layers named '{}'", label(), layer.name()), "", "give one of them another name");
     sequence_.push_back(layer.shared());
   }
   if (sequence_.empty()) usage_error(fmt::format("{} has no layers", label()), "", "give it at least one");

@@ -14,6 +14,7 @@ class ModelDef final : public LayerDef {
 
   ModelDef(std::vector<Tensor> inputs, std::vector<Tensor> outputs, ModelConfig config);
   ModelDef(const std::vector<Layer>& sequence, ModelConfig config);
+  ~ModelDef() override;
 
   Kind kind = Kind::kFunctional;
   std::vector<Tensor> inputs, outputs;              // empty until built

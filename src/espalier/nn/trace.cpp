@@ -61,12 +61,12 @@ class StepTracer {
 
  private:
   void add_state() {
-    for (const ModelState& state : model_state(model_, compilation_)) step_.graph.add_input(state.role, state.name, state.type);
+    for (const ModelState& state : model_state(model_, compilation_)) trace_.input(state.role, state.name, state.type);
   }
 
   ValueId add_data(const std::string& prefix, const std::string& source, DataInput::Kind kind, const TensorType& type) {
     step_.data.push_back({prefix + source, source, kind, type});
-    return step_.graph.add_input(Role::kData, prefix + source, type);
+    return trace_.input(Role::kData, prefix + source, type);
   }
 
   void forward() {
@@ -123,7 +123,7 @@ class StepTracer {
     for (ValueId term : trace_.losses()) add_to_total(Formula::of(term));
     for (const Variable& variable : variables_)
       if (variable.trainable)
-        if (auto term = penalty(builder_, variable.regularizer, trace_.variable(variable.path, variable.type)))
+        if (auto term = penalty(builder_, variable.regularizer, trace_.input(Role::kVariable, variable.path, variable.type)))
           add_to_total(Formula::of(*term));
     loss_ = total->emit(builder_);
     builder_.scope.clear();
@@ -160,7 +160,7 @@ class StepTracer {
     for (const Variable& variable : variables_)
       if (variable.trainable) {
         trained.push_back(&variable);
-        values.push_back(trace_.variable(variable.path, variable.type));
+        values.push_back(trace_.input(Role::kVariable, variable.path, variable.type));
       }
     std::vector<ValueId> gradients = values.empty() ? std::vector<ValueId>{} : differentiate(step_.graph, loss_, values);
     builder_.phase = Phase::kUpdate;
@@ -174,14 +174,14 @@ class StepTracer {
     UpdateTarget target = {.variable = value, .gradient = gradient, .slots = {}, .scope = variable.layer};
     if (gradient == kNoValue) target.gradient = broadcast_scalar(0, variable.type.shape).emit(builder_);  // the loss does not depend on it
     for (const std::string& slot : slot_names(compilation_.optimizer))
-      target.slots.push_back(step_.graph.find_input(variable.path + "/" + slot)->value);
+      target.slots.push_back(trace_.input(Role::kOptimizer, variable.path + "/" + slot, variable.type));
     if (options_.keep_gradients) step_.graph.add_output(Role::kGradient, "gradient/" + variable.path, target.gradient);
     return target;
   }
 
   UpdateScalars scalars() {
-    UpdateScalars scalars = {.learning_rate = trace_.scalar("learning_rate", DType::kF32)};
-    if (compilation_.optimizer.kind != Optimizer::Kind::kSgd) scalars.step = trace_.scalar("step", DType::kF32);
+    UpdateScalars scalars = {.learning_rate = trace_.input(Role::kScalar, "learning_rate", {DType::kF32, {}})};
+    if (compilation_.optimizer.kind != Optimizer::Kind::kSgd) scalars.step = trace_.input(Role::kScalar, "step", {DType::kF32, {}});
     return scalars;
   }
 
