@@ -1,0 +1,704 @@
+// Uses: interop
+// Reading Keras files: what Keras itself wrote (tests/keras_files, with what Keras says about each), every form that files in the wild
+// have, and every wrong input with its whole message.
+#include "espalier/interop/keras.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "error_text.h"
+#include "espalier/interop/keras_layers.h"
+
+namespace espalier {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string content(const std::string& name) {
+  std::ifstream in(std::string(ESPALIER_TEST_DIR) + "/" + name, std::ios::binary);
+  EXPECT_TRUE(in.good()) << name;
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+KerasFile read_file(const std::string& name) { return read_keras(content(name), name); }
+KerasFile read(const Json& file) { return read_keras(file.dump(), "m.json"); }
+std::string error_of(const Json& file) {
+  return error_text([&] { read(file); });
+}
+std::string error_of_text(const std::string& text) {
+  return error_text([&] { read_keras(text, "m.json"); });
+}
+
+Json variables_of(const nn::Model& model) {
+  Json list = Json::array();
+  for (const nn::Variable& variable : model.variables()) {
+    list.push_back({variable.path, variable.type.shape.vector(), variable.trainable});
+  }
+  return list;
+}
+
+Json ends_of(const std::vector<std::string>& names, const std::vector<Dims>& shapes) {
+  Json list = Json::array();
+  for (size_t i = 0; i < names.size(); ++i) list.push_back({names[i], shapes[i].vector()});
+  return list;
+}
+
+// --- small files, written here ---------------------------------------------------------------------------------------------------------
+
+Json layer(const std::string& class_name, const Json& config) {
+  return {{"module", "keras.layers"}, {"class_name", class_name}, {"config", config}, {"registered_name", nullptr}};
+}
+Json input(const std::string& name, const Json& batch_shape) {
+  return layer("InputLayer", {{"name", name}, {"batch_shape", batch_shape}, {"dtype", "float32"}, {"sparse", false}, {"ragged", false}});
+}
+Json dense(const std::string& name, int units) { return layer("Dense", {{"name", name}, {"units", units}}); }
+
+Json sequential(const std::vector<Json>& layers) {
+  return {{"module", "keras"}, {"class_name", "Sequential"}, {"config", {{"name", "s"}, {"layers", layers}}}, {"registered_name", nullptr}};
+}
+Json one_layer(const Json& one) { return sequential({input("x", {nullptr, 4}), one}); }
+
+Json tensor(const std::string& name, int call = 0, int output = 0) {
+  return {{"class_name", "__keras_tensor__"},
+          {"config", {{"shape", {nullptr, 4}}, {"dtype", "float32"}, {"keras_history", {name, call, output}}}}};
+}
+Json called(Json layer, const std::vector<Json>& argument_lists, const Json& kwargs = Json::object()) {
+  layer["name"] = layer["config"]["name"];
+  layer["inbound_nodes"] = Json::array();
+  for (const Json& args : argument_lists) layer["inbound_nodes"].push_back({{"args", args}, {"kwargs", kwargs}});
+  return layer;
+}
+Json functional(const std::vector<Json>& layers, const Json& inputs, const Json& outputs) {
+  return {{"module", "keras.src.models.functional"},
+          {"class_name", "Functional"},
+          {"config", {{"name", "f"}, {"layers", layers}, {"input_layers", inputs}, {"output_layers", outputs}}},
+          {"registered_name", "Functional"}};
+}
+Json x_and(const std::vector<Json>& rest, const Json& outputs) {
+  std::vector<Json> layers = {called(input("x", {nullptr, 4}), {})};
+  layers.insert(layers.end(), rest.begin(), rest.end());
+  return functional(layers, {{"x", 0, 0}}, outputs);
+}
+
+// --- what Keras wrote --------------------------------------------------------------------------------------------------------------------
+
+class KerasWrote : public testing::TestWithParam<const char*> {};
+
+TEST_P(KerasWrote, VariablesInputsAndOutputsAreKeras) {
+  const std::string name = GetParam();
+  const Json expected = Json::parse(content("keras_files/expected.json")).at(name);
+  const nn::Model model = read_file("keras_files/" + name + ".json").model;
+  Json variables = expected["variables"];
+  if (name == "nested") {  // Keras gives two layers one path; ours are told apart
+    variables[8][0] = "chain/chain_d/kernel";
+    variables[9][0] = "chain/chain_d/bias";
+  }
+  EXPECT_EQ(variables_of(model), variables);
+  EXPECT_EQ(ends_of(model.input_names(), model.input_shapes()), expected["inputs"]);
+  Json outputs = expected["outputs"];
+  if (name == "nested") outputs[1][0] = "fork_1";  // Keras calls both outputs 'fork'; ours are told apart
+  EXPECT_EQ(ends_of(model.output_names(), model.output_shapes()), outputs);
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, KerasWrote,
+                         testing::Values("unary", "merging", "nested", "out_of_order", "dicts", "initialised", "activations", "operations",
+                                         "frozen", "half", "built"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST(Keras, ModelsOfTheProject) {
+  for (const auto& [name, parameters] : std::map<std::string, int64_t>{{"fashion_mnist", 669706},
+                                                                       {"two_dense", 2762},
+                                                                       {"big_dense", 1536072000},
+                                                                       {"bench_dense", 25175040},
+                                                                       {"uneven", 1111},
+                                                                       {"branches", 2106},
+                                                                       {"regression", 223}}) {
+    const KerasFile file = read_file("models/" + name + ".json");
+    EXPECT_EQ(file.model.parameter_count(), parameters) << name;
+    EXPECT_EQ(file.compilation.has_value(), name != "regression") << name;
+    EXPECT_EQ(file.warnings, std::vector<std::string>{}) << name;
+  }
+  const KerasFile uneven = read_file("models/uneven.json");
+  EXPECT_EQ(uneven.model.variables()[2].path, "odd/b/kernel");
+  EXPECT_EQ(uneven.model.input_names(), std::vector<std::string>{"pixels"});
+  EXPECT_EQ(uneven.compilation->optimizer.momentum, 0.9);
+  EXPECT_TRUE(uneven.compilation->optimizer.nesterov);
+  EXPECT_EQ(read_file("models/branches.json").model.variables()[0].path, "left/kernel");
+  EXPECT_EQ(read_file("models/branches.json").compilation->optimizer.weight_decay, 0.004);
+}
+
+TEST(Keras, Optimizers) {
+  const nn::Optimizer adam = read_file("keras_files/nested.json").compilation->optimizer;
+  EXPECT_EQ(adam.kind, nn::Optimizer::Kind::kAdam);
+  EXPECT_FLOAT_EQ(static_cast<float>(adam.learning_rate), 0.01f);
+  EXPECT_EQ(adam.beta_1, 0.8);
+  EXPECT_EQ(adam.weight_decay, 0.1);
+  EXPECT_EQ(adam.clipnorm, 1.0);
+  const nn::Optimizer adamw = read_file("keras_files/out_of_order.json").compilation->optimizer;
+  EXPECT_EQ(adamw.kind, nn::Optimizer::Kind::kAdamW);
+  EXPECT_EQ(adamw.global_clipnorm, 2.0);
+  const nn::Optimizer sgd = read_file("keras_files/dicts.json").compilation->optimizer;
+  EXPECT_EQ(sgd.kind, nn::Optimizer::Kind::kSgd);
+  EXPECT_EQ(sgd.momentum, 0.9);
+  EXPECT_TRUE(sgd.nesterov);
+  EXPECT_EQ(sgd.clipvalue, 0.25);
+  const nn::Optimizer by_name = read_file("keras_files/unary.json").compilation->optimizer;
+  EXPECT_EQ(by_name.kind, nn::Optimizer::Kind::kSgd);
+  EXPECT_FLOAT_EQ(static_cast<float>(by_name.learning_rate), 0.01f);
+}
+
+TEST(Keras, LossesAndMetricsOfSeveralOutputs) {
+  const KerasFile nested = read_file("keras_files/nested.json");
+  const auto list = nn::resolve(*nested.compilation, nested.model.output_names());
+  ASSERT_EQ(list.size(), 4u);
+  EXPECT_EQ(list[0].loss->kind, nn::Loss::Kind::kMeanSquaredError);
+  EXPECT_FALSE(list[1].loss.has_value());
+  EXPECT_EQ(list[2].loss->kind, nn::Loss::Kind::kHuber);
+  EXPECT_EQ(list[2].weight, 0.5);
+  EXPECT_EQ(list[3].loss->reduction, nn::LossReduction::kSum);
+  EXPECT_EQ(list[0].metrics.size(), 1u);
+  EXPECT_EQ(list[2].metrics.size(), 2u);
+  EXPECT_EQ(list[2].metrics[1].name, "mae");
+
+  const KerasFile dicts = read_file("keras_files/dicts.json");
+  const auto named = nn::resolve(*dicts.compilation, dicts.model.output_names());
+  ASSERT_EQ(named.size(), 2u);
+  EXPECT_EQ(named[0].name, "one");
+  EXPECT_EQ(named[0].weight, 0.25);
+  EXPECT_EQ(named[1].loss->kind, nn::Loss::Kind::kCategoricalCrossentropy);
+  EXPECT_EQ(named[1].weight, 2);
+  EXPECT_EQ(named[1].metrics.size(), 2u);
+}
+
+TEST(Keras, LossAndMetricObjects) {
+  const nn::Compilation compilation = *read_file("keras_files/out_of_order.json").compilation;
+  ASSERT_EQ(compilation.loss.list.size(), 1u);
+  EXPECT_TRUE(compilation.loss.list[0]->from_logits);
+  EXPECT_EQ(compilation.loss.list[0]->label_smoothing, 0.1);
+  ASSERT_EQ(compilation.metrics.list.size(), 2u);
+  EXPECT_EQ(compilation.metrics.list[0][0].name, "right");
+  EXPECT_EQ(compilation.metrics.list[0][0].threshold, 0.3);
+}
+
+TEST(Keras, Initialisers) {
+  const auto variables = read_file("keras_files/initialised.json").model.variables();
+  const auto kernel = [&](size_t i) { return variables[2 * i].initializer; };
+  using Kind = nn::Initializer::Kind;
+  EXPECT_EQ(kernel(0).kind, Kind::kConstant);
+  EXPECT_EQ(kernel(0).value, 0);
+  EXPECT_EQ(kernel(1).value, 1);
+  EXPECT_EQ(kernel(2).value, 0.5);
+  EXPECT_EQ(kernel(3).kind, Kind::kNormal);
+  EXPECT_EQ(kernel(3).stddev, 0.02);
+  EXPECT_EQ(kernel(3).seed, 3);
+  EXPECT_EQ(kernel(4).kind, Kind::kUniform);
+  EXPECT_EQ(kernel(4).maxval, 0.2);
+  EXPECT_EQ(kernel(5).kind, Kind::kTruncatedNormal);
+  EXPECT_EQ(kernel(5).mean, 0.1);
+  EXPECT_EQ(kernel(6).kind, Kind::kVarianceScaling);
+  EXPECT_EQ(kernel(6).scale, 2);
+  EXPECT_EQ(kernel(6).mode, nn::FanMode::kFanAvg);
+  EXPECT_EQ(kernel(6).distribution, nn::ScalingDistribution::kUntruncatedNormal);
+  EXPECT_EQ(kernel(7).mode, nn::FanMode::kFanOut);
+  EXPECT_EQ(kernel(7).distribution, nn::ScalingDistribution::kUniform);
+  EXPECT_EQ(kernel(8).seed, 5);  // a SeedGenerator
+  EXPECT_EQ(kernel(8).mode, nn::FanMode::kFanAvg);
+  EXPECT_EQ(kernel(9).distribution, nn::ScalingDistribution::kTruncatedNormal);
+  EXPECT_EQ(kernel(10).scale, 2);
+  EXPECT_EQ(kernel(11).distribution, nn::ScalingDistribution::kUniform);
+  EXPECT_EQ(kernel(12).scale, 1);
+  EXPECT_EQ(kernel(14).gain, 1.5);
+  EXPECT_EQ(kernel(15).kind, Kind::kIdentity);
+  EXPECT_EQ(variables[32].regularizer.l1, 0.10000000149011612);  // Keras keeps l1 as a float32
+  EXPECT_EQ(variables[33].regularizer.l2, 0.2);
+  EXPECT_EQ(variables[34].regularizer.l2, 0.01);
+  EXPECT_FALSE(variables[34].trainable);
+}
+
+TEST(Keras, OtherFloatTypesAreWarnedOf) {
+  EXPECT_EQ(read_file("keras_files/half.json").warnings,
+            (std::vector<std::string>{
+                "'dtype' is 'float16', and Espalier computes in float32: 'keras_files/half.json', layer 'input_layer' (InputLayer)",
+                "'batch_shape' fixes the batch at 8, and the batch size of the run is used: 'keras_files/half.json', layer 'input_layer' "
+                "(InputLayer)",
+                "'dtype' is 'mixed_bfloat16', and Espalier computes in float32: 'keras_files/half.json', layer 'dense' (Dense)"}));
+}
+
+TEST(Keras, AStackWithoutAnyShapeWaitsForIt) {
+  KerasFile file = read_file("keras_files/shapeless.json");
+  EXPECT_FALSE(file.model.built());
+  file.model.build({7});
+  EXPECT_EQ(variables_of(file.model), variables_of(read_file("keras_files/built.json").model));
+}
+
+// --- forms -------------------------------------------------------------------------------------------------------------------------------
+
+TEST(KerasForms, WrappersAroundTheModel) {
+  const Json model = Json::parse(content("models/two_dense.json"));
+  const Json variables = variables_of(read(model).model);
+  EXPECT_EQ(variables_of(read(Json(model.dump())).model), variables);               // json.dump(model.to_json(), f)
+  EXPECT_EQ(variables_of(read(Json(Json(model.dump()).dump())).model), variables);  // twice
+  EXPECT_EQ(variables_of(read(Json{{"modelTopology", {{"model_config", model}}}}).model), variables);
+  EXPECT_EQ(variables_of(read(Json{{"modelTopology", {{"model_config", model.dump()}}}}).model), variables);
+  EXPECT_EQ(variables_of(read(model["config"]).model), variables);  // a bare config
+  EXPECT_EQ(variables_of(read_keras("\xEF\xBB\xBF  \n" + model.dump(2) + "\n", "m.json").model), variables);
+  Json other = model;  // noise, and a version that is TensorFlow's
+  other.erase("module");
+  other["backend"] = "tensorflow";
+  other["keras_version"] = "2.18.0";
+  EXPECT_EQ(variables_of(read(other).model), variables);
+}
+
+TEST(KerasForms, AFunctionalModelMayBeCalledModelOrComeBare) {
+  Json model = Json::parse(content("models/branches.json"));
+  const Json variables = variables_of(read(model).model);
+  EXPECT_EQ(variables_of(read(model["config"]).model), variables);
+  model["class_name"] = "Model";
+  EXPECT_EQ(variables_of(read(model).model), variables);
+}
+
+TEST(KerasForms, EndsFlatNestedAndNamed) {
+  const std::vector<Json> rest = {called(dense("d", 3), {{tensor("x")}})};
+  for (const Json& outputs : {Json{"d", 0, 0}, Json{{"d", 0, 0}}, Json{{"d", Json{"d", 0, 0}}}}) {
+    const nn::Model model = read(x_and(rest, outputs)).model;
+    EXPECT_EQ(model.output_names(), std::vector<std::string>{"d"}) << outputs;
+    EXPECT_EQ(model.output_shapes(), std::vector<Dims>{Dims{3}}) << outputs;
+  }
+  const Json flat_input = functional({called(input("x", {nullptr, 4}), {}), rest[0]}, {"x", 0, 0}, {{"d", 0, 0}});
+  EXPECT_EQ(read(flat_input).model.input_names(), std::vector<std::string>{"x"});
+}
+
+TEST(KerasForms, NamesOfADictAreThoseOfTheData) {
+  const Json file = functional({called(input("in", {nullptr, 4}), {}), called(dense("d", 3), {{tensor("in")}})}, {{"image", {"in", 0, 0}}},
+                               {{"digit", {"d", 0, 0}}});
+  const nn::Model model = read(file).model;
+  EXPECT_EQ(model.input_names(), std::vector<std::string>{"image"});
+  EXPECT_EQ(model.output_names(), std::vector<std::string>{"digit"});
+  EXPECT_EQ(model.variables()[0].path, "d/kernel");
+}
+
+// A nested Functional counts its calls from 1 among the outputs of the model around it, and from 0 elsewhere; a Sequential from 0 always.
+TEST(KerasForms, CallsOfNestedModels) {
+  Json inner = functional({called(input("i", {nullptr, 4}), {}), called(dense("d", 4), {{tensor("i")}})}, {{"i", 0, 0}}, {{"d", 0, 0}});
+  inner["config"]["name"] = "inner";
+  const std::vector<Json> rest = {called(inner, {{tensor("x")}, {tensor("inner", 0)}}), called(dense("h", 2), {{tensor("inner", 1)}})};
+  const nn::Model model = read(x_and(rest, {{"inner", 1, 0}, {"inner", 2, 0}, {"h", 0, 0}})).model;
+  EXPECT_EQ(model.parameter_count(), 4 * 4 + 4 + 4 * 2 + 2);
+  EXPECT_EQ(model.output_names(), (std::vector<std::string>{"inner", "inner_1", "h"}));
+  EXPECT_EQ(error_of(x_and(rest, {{"inner", 3, 0}})),
+            "a tensor comes from call 2 of 'inner', which has 2 calls: 'm.json', 'output_layers'; write the model again");
+  EXPECT_EQ(error_of(x_and(rest, {{"inner", 0, 0}})),
+            "a tensor comes from call -1 of 'inner', which has 2 calls: 'm.json', 'output_layers'; write the model again");
+
+  Json stack = sequential({input("i", {nullptr, 4}), dense("d", 4)});
+  stack["config"]["name"] = "stack";
+  const nn::Model twice = read(x_and({called(stack, {{tensor("x")}, {tensor("stack", 0)}})}, {"stack", 1, 0})).model;
+  EXPECT_EQ(twice.variables()[0].path, "stack/d/kernel");
+}
+
+TEST(KerasForms, AStoredCallThatNobodyUsesIsWarnedOf) {
+  Json stack = sequential({input("i", {nullptr, 4}), dense("d", 4)});
+  stack["config"]["name"] = "sequential";
+  // Keras 3.2 wrote call 0 twice for a Sequential called on two inputs.
+  const Json file = x_and({called(stack, {{tensor("x")}, {tensor("x")}}),
+                           called(layer("Add", {{"name", "add"}}), {{Json{tensor("sequential", 0), tensor("sequential", 0)}}})},
+                          {"add", 0, 0});
+  EXPECT_EQ(read(file).warnings, std::vector<std::string>{"call 1 of 'sequential' is stored but no one uses it: 'm.json'"});
+  const Json unused = x_and({called(dense("d", 3), {{tensor("x")}}), called(dense("e", 3), {})}, {"d", 0, 0});
+  EXPECT_EQ(read(unused).warnings, std::vector<std::string>{"layer 'e' is stored but never called: 'm.json'"});
+}
+
+TEST(KerasForms, ArgumentsOfACall) {
+  const auto model = [](const Json& args, const Json& kwargs) {
+    return x_and({called(layer("Add", {{"name", "add"}}), {args}, kwargs)}, {"add", 0, 0});
+  };
+  const Json two = Json::array({tensor("x"), tensor("x")});
+  EXPECT_EQ(error_of(model(Json::array({two}), {{"training", false}, {"mask", nullptr}})), "no error");
+  EXPECT_EQ(error_of(model(Json::array({two}), {{"training", nullptr}, {"mask", {nullptr, nullptr}}})), "no error");
+  EXPECT_EQ(error_of(model(Json::array(), {{"inputs", two}})), "no error");
+  EXPECT_EQ(error_of(model(Json::array({two}), {{"training", true}})),
+            "the layer is called with training=true: 'm.json', layer 'add' (Add); leave it to train and evaluate to set it");
+  EXPECT_EQ(error_of(model(Json::array({two}), {{"mask", tensor("x")}})),
+            "the layer is called with 'mask' = a tensor: 'm.json', layer 'add' (Add); Espalier's layers take one argument");
+  EXPECT_EQ(error_of(model(Json::array({tensor("x"), 3}), Json::object())),
+            "the layer is called with '3': 'm.json', layer 'add' (Add); only tensors can be passed to a layer");
+  EXPECT_EQ(error_of(model(Json::array(), Json::object())),
+            "the layer is called without a tensor: 'm.json', layer 'add' (Add); write the model again with Keras 3's model.to_json()");
+}
+
+TEST(KerasForms, ShapeOfAStack) {
+  const Json bare = sequential({dense("d", 3)});
+  EXPECT_FALSE(read(bare).model.built());
+  Json in_config = bare, in_build = bare, on_layer = bare, on_layer_build = bare;
+  in_config["config"]["build_input_shape"] = {nullptr, 4};
+  in_build["build_config"] = {{"input_shape", {nullptr, 4}}};
+  on_layer["config"]["layers"][0]["config"]["batch_shape"] = {nullptr, 4};
+  on_layer_build["config"]["layers"][0]["build_config"] = {{"input_shape", {nullptr, 4}}};
+  for (const Json& file : {in_config, in_build, on_layer, on_layer_build}) {
+    const nn::Model model = read(file).model;
+    EXPECT_EQ(model.input_names(), std::vector<std::string>{"input_layer"});
+    EXPECT_EQ(model.variables()[0].path, "s/d/kernel");
+    EXPECT_EQ(model.parameter_count(), 15);
+  }
+  Json inner = sequential({input("i", {nullptr, 4}), dense("d", 3)});
+  inner["config"]["name"] = "inner";
+  EXPECT_EQ(read(sequential({inner})).model.input_shapes(), std::vector<Dims>{Dims{4}});
+}
+
+TEST(KerasForms, MissingNamesAreKeras) {
+  Json file = sequential({input("x", {nullptr, 4}), dense("d", 4), dense("d", 4), layer("BatchNormalization", Json::object())});
+  for (int i : {1, 2}) file["config"]["layers"][i]["config"].erase("name");
+  file["config"].erase("name");
+  const auto variables = read(file).model.variables();
+  EXPECT_EQ(variables[0].path, "sequential/dense/kernel");
+  EXPECT_EQ(variables[2].path, "sequential/dense_1/kernel");
+  EXPECT_EQ(variables[4].path, "sequential/batch_normalization/gamma");
+}
+
+TEST(KerasForms, ActivationsInitialisersAndPoliciesInEveryForm) {
+  const auto with = [](const char* field, const Json& value) {
+    Json one = dense("d", 4);
+    one["config"][field] = value;
+    return one_layer(one);
+  };
+  const Json function = {{"module", "builtins"}, {"class_name", "function"}, {"config", "relu"}, {"registered_name", "function"}};
+  const Json leaky = layer("LeakyReLU", {{"name", "l"}, {"negative_slope", 0.3}});
+  const Json policy = {{"module", "keras"},
+                       {"class_name", "DTypePolicy"},
+                       {"config", {{"name", "float32"}}},
+                       {"registered_name", nullptr},
+                       {"shared_object_id", 2}};
+  for (const Json& value : {Json(nullptr), Json("swish"), Json("relu"), function, leaky})
+    EXPECT_EQ(error_of(with("activation", value)), "no error");
+  for (const Json& value :
+       {Json("he_normal"), Json("glorot_uniform"),
+        Json{{"class_name", "OrthogonalInitializer"}, {"config", {{"gain", 1.0}, {"seed", nullptr}}}},
+        Json{{"class_name", "VarianceScaling"}, {"config", {{"scale", 1.0}, {"mode", "fan_in"}, {"distribution", "normal"}}}}}) {
+    EXPECT_EQ(error_of(with("kernel_initializer", value)), "no error") << value;
+  }
+  for (const Json& value : {Json("float32"), policy}) EXPECT_EQ(error_of(with("dtype", value)), "no error");
+  for (const char* unused : {"batch_shape", "lora_rank", "quantization_config"}) EXPECT_EQ(error_of(with(unused, nullptr)), "no error");
+  EXPECT_EQ(error_of(with("later_addition", false)), "no error");
+}
+
+TEST(KerasForms, OperationsOnTensors) {
+  const auto operation = [](const std::string& name, const Json& args) {
+    const Json one = {{"module", "keras.src.ops.numpy"}, {"class_name", name}, {"config", {{"name", "op"}}}, {"registered_name", name}};
+    return x_and({called(one, {args})}, {"op", 0, 0});
+  };
+  EXPECT_EQ(error_of(operation("Multiply", {tensor("x"), 2})), "no error");
+  EXPECT_EQ(error_of(operation("Subtract", {1.5, tensor("x")})), "no error");
+  EXPECT_EQ(error_of(operation("Add", {tensor("x"), tensor("x")})), "no error");
+  EXPECT_EQ(error_of(operation("Divide", {tensor("x"), 0})),
+            "only a division by a number other than 0 can be read: 'm.json', layer 'op' (operation Divide); use keras.layers.Rescaling");
+  EXPECT_EQ(error_of(operation("Matmul", {tensor("x"), tensor("x")})).substr(0, 92),
+            "'operation Matmul' is not a layer that Espalier has: 'm.json', layer 'op' (operation Matmul)");
+}
+
+// Archives mark a layer that stands in two models; to_json() does not, and Keras too then reads two layers.
+TEST(KerasForms, SharedObjects) {
+  Json file = Json::parse(content("keras_files/nested.json"));
+  const int64_t apart = read(file).model.parameter_count();
+  for (Json& one : file["config"]["layers"]) {
+    if (one["config"]["name"] == "chain") one["shared_object_id"] = 77;
+    if (one["config"]["name"] == "stack") one["config"]["layers"][2]["shared_object_id"] = 77;
+  }
+  EXPECT_EQ(read(file).model.parameter_count(), apart - 8 * 8 - 8);
+}
+
+TEST(KerasForms, TwoNestedModelsMayUseOneName) {
+  const auto inner = [](const std::string& name) {
+    Json model = functional({called(input("i", {nullptr, 4}), {}), called(dense("d", 4), {{tensor("i")}})}, {{"i", 0, 0}}, {{"d", 0, 0}});
+    model["config"]["name"] = name;
+    return called(model, {{tensor("x")}});
+  };
+  const nn::Model model = read(x_and({inner("one"), inner("two")}, {{"one", 1, 0}, {"two", 1, 0}})).model;
+  EXPECT_EQ(model.variables()[0].path, "d/kernel");
+  EXPECT_EQ(model.variables()[2].path, "two/d/kernel");
+}
+
+// --- wrong input -------------------------------------------------------------------------------------------------------------------------
+
+TEST(KerasErrors, NotAModelAtAll) {
+  const std::string give = "give what model.to_json() of Keras 3 writes";
+  EXPECT_EQ(error_of_text(""), "the model file is empty: 'm.json'; " + give);
+  EXPECT_EQ(error_of_text(" \n\t"), "the model file is empty: 'm.json'; " + give);
+  EXPECT_EQ(error_of_text("hello"), "this is not JSON: 'm.json', line 1, column 1; " + give);
+  EXPECT_EQ(error_of_text("{\"class_name\":\n  oops}"), "this is not JSON: 'm.json', line 2, column 3; " + give);
+  EXPECT_EQ(error_of_text("{\"class_name\": \"Seq"), "the file ends before its JSON does: 'm.json', line 1, column 20; write it again");
+  EXPECT_EQ(error_of_text("{\"a\": 1}\n{"), "this is not JSON: 'm.json', line 2, column 1; " + give);
+  EXPECT_EQ(error_of_text("{\"a\": \"\xff\"}"), "this is not JSON: 'm.json', line 1, column 8; " + give);
+  EXPECT_EQ(error_of_text("[1e999]"), "a number is too large: 'm.json'; " + give);
+  EXPECT_EQ(error_of_text("[1, 2]"), "this JSON is no Keras model, it has neither 'class_name' nor 'layers': 'm.json'; " + give);
+  EXPECT_EQ(error_of_text("17"), "this JSON is no Keras model, it has neither 'class_name' nor 'layers': 'm.json'; " + give);
+  EXPECT_EQ(error_of_text("{}"), "this JSON is no Keras model, it has neither 'class_name' nor 'layers': 'm.json'; " + give);
+  EXPECT_EQ(error_of_text("{\"class_name\": \"Sequential\"}"), "the model ('Sequential') has no 'config': 'm.json'; " + give);
+  EXPECT_EQ(error_of_text("{\"class_name\": \"Sequential\", \"config\": {}}"), "the model has no list 'layers': 'm.json'; " + give);
+  EXPECT_EQ(error_of_text("PK\x03\x04zip"),
+            "this is an archive (.keras), not JSON: 'm.json'; give its config.json, or what model.to_json() writes");
+  EXPECT_EQ(error_of_text("\x89HDF\r\n"), "this is an HDF5 file, not JSON: 'm.json'; load it in Keras 3 and write model.to_json()");
+}
+
+TEST(KerasErrors, EveryTruncationIsAnError) {
+  const std::string text = content("models/uneven.json");
+  for (size_t length = 0; length + 2 < text.size(); length += 7) EXPECT_NE(error_of_text(text.substr(0, length)), "no error") << length;
+}
+
+TEST(KerasErrors, Depth) {
+  const std::string deep =
+      "more than 500 brackets inside one another: 'm.json', line 1, column 501; give what model.to_json() of Keras 3 writes";
+  EXPECT_EQ(error_of_text(std::string(200000, '[')), deep);
+  EXPECT_EQ(error_of_text(Json(std::string(200000, '[')).dump()), deep);
+  std::string objects;
+  for (int i = 0; i < 200000; ++i) objects += "{\"a\":";
+  EXPECT_NE(error_of_text(objects).find("more than 500 brackets"), std::string::npos);
+  Json nested = dense("d", 3);
+  for (int i = 0; i < 60; ++i) {
+    nested = sequential({input("x", {nullptr, 3}), nested});
+    nested["config"]["name"] = fmt::format("s{}", i);
+  }
+  EXPECT_EQ(error_of(nested), "no error");
+}
+
+TEST(KerasErrors, OlderKerasIsToldByName) {
+  const std::string again = "; load it in Keras 3 and write model.to_json() again";
+  Json two = sequential({layer("Dense", {{"name", "d"}, {"units", 3}, {"batch_input_shape", {nullptr, 4}}})});
+  EXPECT_EQ(error_of(two), "this is a Keras 2 file: 'm.json', layer 'd' has 'batch_input_shape'" + again);
+  two["config"] = two["config"]["layers"];
+  EXPECT_EQ(error_of(two), "this is a Keras 2 file: 'm.json', the config of a Sequential is a list" + again);
+  Json lists = x_and({called(dense("d", 3), {})}, {{"d", 0, 0}});
+  lists["config"]["layers"][1]["inbound_nodes"] = {{{"x", 0, 0, Json::object()}}};
+  EXPECT_EQ(error_of(lists), "this is a Keras 2 file: 'm.json', layer 'd' has 'inbound_nodes as lists'" + again);
+  const Json version = {{"class_name", "Sequential"},
+                        {"config", {{"name", "s"}, {"layers", {{{"class_name", "Dense"}, {"config", {{"name", "d"}, {"units", 3}}}}}}}},
+                        {"keras_version", "2.2.4-tf"}};
+  EXPECT_EQ(error_of(version), "this is a Keras 2 file: 'm.json', 'keras_version' is '2.2.4-tf'" + again);
+  const Json policy = sequential(
+      {layer("Dense", {{"name", "d"}, {"units", 3}, {"dtype", {{"class_name", "Policy"}, {"config", {{"name", "mixed_float16"}}}}}})});
+  EXPECT_EQ(error_of(policy), "this is a Keras 2 file: 'm.json', layer 'd' has 'dtype as Policy'" + again);
+  const Json one = {
+      {"class_name", "Sequential"},
+      {"config", {{{"class_name", "Dense"}, {"config", {{"name", "d"}, {"output_dim", 3}, {"batch_input_shape", {nullptr, 4}}}}}}}};
+  EXPECT_EQ(error_of(one), "this is a Keras 1 file: 'm.json', layer 'd' has 'output_dim'" + again);
+  const Json dropout = {{"class_name", "Sequential"}, {"config", {{{"class_name", "Dropout"}, {"config", {{"p", 0.5}}}}}}};
+  EXPECT_EQ(error_of(dropout), "this is a Keras 1 file: 'm.json', layer 'Dropout' has 'p'" + again);
+}
+
+TEST(KerasErrors, LayersAndClassesThatAreNotHere) {
+  EXPECT_EQ(error_of(one_layer(layer("Conv2D", {{"name", "c"}, {"filters", 3}}))),
+            "'Conv2D' is not a layer that Espalier has: 'm.json', layer 'c' (Conv2D); it has Activation, Add, Average, BatchNormalization, "
+            "Concatenate, Dense, Dropout, ELU, Flatten, LayerNormalization, LeakyReLU, Maximum, Minimum, Multiply, Normalization, ReLU, "
+            "Rescaling, Reshape, Softmax, Subtract");
+  Json custom = dense("d", 3);
+  custom["module"] = nullptr;
+  custom["registered_name"] = "Custom>Dense";
+  EXPECT_EQ(error_of(one_layer(custom)),
+            "'Custom>Dense' is a class of its author, not of Keras: 'm.json', layer 'd' (Dense); replace it by Keras' own layers");
+  custom["registered_name"] = "Dense";
+  EXPECT_EQ(error_of(one_layer(custom)),
+            "'Dense' is a class of its author, not of Keras: 'm.json', layer 'd' (Dense); replace it by Keras' own layers");
+  custom["module"] = "keras_hub.layers";
+  EXPECT_NE(error_of(one_layer(custom)), "no error");
+  EXPECT_EQ(error_of({{"module", "app"}, {"class_name", "Mine"}, {"config", {{"layers", Json::array()}}}, {"registered_name", "app>Mine"}}),
+            "the model's class 'Mine' is not Keras' own: 'm.json'; build it as a Sequential or Functional model in Keras and write "
+            "model.to_json() again");
+  EXPECT_EQ(error_of(dense("d", 3)),
+            "the file holds a 'Dense', not a model: 'm.json'; build it as a Sequential or Functional model in Keras and write "
+            "model.to_json() again");
+}
+
+TEST(KerasErrors, FieldsOfLayers) {
+  const auto error = [](const std::string& class_name, Json config) {
+    config["name"] = "l";
+    return error_of(one_layer(layer(class_name, config)));
+  };
+  const std::string at = ": 'm.json', layer 'l' (Dense)";
+  const std::string range = "; give a whole number from 1 to 2147483647";
+  EXPECT_EQ(error("Dense", Json::object()), "there is no 'units'" + at + range);
+  for (const Json& units :
+       {Json(-3), Json(0), Json(1e30), Json(2.5), Json("8"), Json(int64_t{1} << 40), Json(UINT64_MAX), Json::array(), Json(true)}) {
+    EXPECT_EQ(error("Dense", {{"units", units}}), fmt::format("'units' is '{}'", units.is_string() ? "8" : units.dump()) + at + range);
+  }
+  EXPECT_EQ(error("Dense", {{"units", 3}, {"use_bias", "yes"}}), "'use_bias' is 'yes'" + at + "; give true or false");
+  EXPECT_EQ(error("Dense", {{"units", 3}, {"activation", "relv"}}),
+            "there is no activation 'relv': 'm.json', layer 'l' (Dense), 'activation'; did you mean 'relu'?");
+  EXPECT_EQ(error("Dense", {{"units", 3}, {"activation", 7}}),
+            "'activation' is '7'" + at + "; give a name, or an object with 'class_name' and 'config'");
+  EXPECT_EQ(error("Dense", {{"units", 3}, {"kernel_initializer", "glorot_unifrm"}}),
+            "there is no initializer 'glorot_unifrm': 'm.json', layer 'l' (Dense), 'kernel_initializer'; did you mean 'glorot_uniform'?");
+  EXPECT_EQ(error("Dense", {{"units", 3}, {"kernel_regularizer", {{"class_name", "L2"}, {"config", {{"l2", -1}}}}}}),
+            "a regularizer's factor is '-1': 'm.json', layer 'l' (Dense), 'kernel_regularizer'; give a number that is 0 or more");
+  EXPECT_EQ(error("Dense", {{"units", 3}, {"kernel_constraint", {{"class_name", "MaxNorm"}, {"config", {{"max_value", 2}}}}}}),
+            "'kernel_constraint' is 'MaxNorm', and Espalier has no constraints" + at + "; give null");
+  EXPECT_EQ(error("Dense", {{"units", 3}, {"lora_rank", 4}}),
+            "'lora_rank' is '4', which Espalier does not have" + at + "; only null can be read");
+  EXPECT_EQ(error("Dense", {{"units", 3}, {"gropus", 2}}),
+            "'gropus' is '2', a field that Espalier does not know" + at + "; take it out, or give null if it changes nothing");
+  EXPECT_EQ(error("Dense", {{"units", 3}, {"dtype", "int8"}}), "'dtype' is 'int8'" + at + "; use float32");
+  EXPECT_EQ(error("Dropout", {{"rate", 0.5}, {"noise_shape", {1, 4}}}),
+            "'noise_shape' is '[1,4]', which Espalier does not have: 'm.json', layer 'l' (Dropout); only null or [] can be read");
+  EXPECT_EQ(error("Dropout", {{"rate", 1.5}}),
+            "layer 'l' (Dropout) has rate=1.5: 'm.json', layer 'l' (Dropout); give a number from 0 to 1");
+  EXPECT_EQ(error("BatchNormalization", {{"renorm", true}}),
+            "'renorm' is 'true', which Espalier does not have: 'm.json', layer 'l' (BatchNormalization); only null or false can be read");
+  EXPECT_EQ(error("BatchNormalization", {{"axis", 3}}),
+            "axis 3 of layer 'l' (BatchNormalization) does not exist: 'm.json', layer 'l' (BatchNormalization); its input has 2 dims, the "
+            "batch counted");
+  EXPECT_EQ(error("BatchNormalization", {{"axis", {1, 2}}}), "'axis' is '[1,2]': 'm.json', layer 'l' (BatchNormalization); give one axis");
+  EXPECT_EQ(error("Reshape", {{"target_shape", {3}}}),
+            "layer 'l' (Reshape) cannot make (3,) of its input (None, 4): 'm.json', layer 'l' (Reshape); a sample has 4 elements");
+  EXPECT_EQ(error("Reshape", {{"target_shape", {1, 1, 1, 1, 1, 1, 1, 4}}}),
+            "'target_shape' is '[1,1,1,1,1,1,1,4]': 'm.json', layer 'l' (Reshape); a sample has at most 7 dims");
+  EXPECT_EQ(error("Flatten", {{"data_format", "NCHW"}}),
+            "'data_format' is 'NCHW': 'm.json', layer 'l' (Flatten); give 'channels_last' or 'channels_first'");
+  EXPECT_EQ(error("Rescaling", {{"scale", {1, 2}}}), "'scale' is '[1,2]': 'm.json', layer 'l' (Rescaling); give a number");
+}
+
+TEST(KerasErrors, Inputs) {
+  const auto error = [](const Json& shape) { return error_of(sequential({input("x", shape), dense("d", 3)})); };
+  const std::string at = ": 'm.json', layer 'x' (InputLayer); ";
+  EXPECT_EQ(error({nullptr, nullptr, 3}),
+            "'batch_shape' is '[null,null,3]'" + at + "every dim but the batch needs a size; give it in keras.Input");
+  EXPECT_EQ(error({nullptr, -3}), "'batch_shape' is '[null,-3]'" + at + "sizes are whole numbers from 1 to 2147483647");
+  EXPECT_EQ(error({nullptr, 1e30}), "'batch_shape' is '[null,1e+30]'" + at + "sizes are whole numbers from 1 to 2147483647");
+  EXPECT_EQ(error({nullptr, 2, 2, 2, 2, 2, 2, 2, 2}), "'batch_shape' is '[null,2,2,2,2,2,2,2,2]'" + at + "at most 8 dims can be had");
+  EXPECT_EQ(error({nullptr, 1 << 30, 1 << 30, 1 << 30}),
+            "a sample has the shape (1073741824, 1073741824, 1073741824), more than 2^44 elements" + at + "make the layer smaller");
+  EXPECT_EQ(error({nullptr, 1 << 30, 1 << 30}),
+            "a sample has the shape (1073741824, 1073741824), more than 2^44 elements" + at + "make the layer smaller");
+  EXPECT_EQ(error("four"), "'batch_shape' is 'four'" + at + "give a list of sizes, the batch first");
+  Json sparse = sequential({input("x", {nullptr, 4}), dense("d", 3)});
+  sparse["config"]["layers"][0]["config"]["sparse"] = true;
+  EXPECT_EQ(error_of(sparse), "'sparse' is 'true', which Espalier does not have" + at + "only null or false can be read");
+  sparse["config"]["layers"][0]["config"]["sparse"] = false;
+  sparse["config"]["layers"][0]["config"]["dtype"] = "string";
+  EXPECT_EQ(error_of(sparse), "'dtype' is 'string'" + at + "use float32");
+}
+
+TEST(KerasErrors, SizesThatCannotBeCounted) {
+  Json wide = sequential({input("x", {nullptr, 1 << 20, 1 << 10}), layer("Flatten", {{"name", "f"}}), dense("d", 1 << 30)});
+  EXPECT_EQ(
+      error_of(wide),
+      "'kernel' has the shape (1073741824, 1073741824), more than 2^44 elements: 'm.json', layer 'd' (Dense); make the layer smaller");
+  wide["config"]["layers"][1] = dense("e", 1 << 30);
+  EXPECT_EQ(error_of(wide),
+            "its result has the shape (1048576, 1073741824), more than 2^44 elements: 'm.json', layer 'e' (Dense); make the layer smaller");
+}
+
+TEST(KerasErrors, Graphs) {
+  const Json d = called(dense("d", 3), {{tensor("x")}});
+  EXPECT_EQ(error_of(x_and({called(dense("d", 3), {{tensor("xy")}})}, {"d", 0, 0})),
+            "a tensor comes from the layer 'xy', which is not in the model: 'm.json', layer 'd' (Dense); did you mean 'x'?");
+  EXPECT_EQ(error_of(x_and({called(dense("d", 3), {{tensor("x", 1)}})}, {"d", 0, 0})),
+            "a tensor comes from call 1 of 'x', which has 1 call: 'm.json', layer 'd' (Dense); write the model again");
+  EXPECT_EQ(error_of(x_and({called(dense("d", 3), {{tensor("x", 0, 2)}})}, {"d", 0, 0})),
+            "a tensor is output 2 of 'x', which has 1: 'm.json', layer 'd' (Dense); write the model again");
+  EXPECT_EQ(error_of(x_and({called(dense("d", 3), {{tensor("e")}}), called(dense("e", 3), {{tensor("d")}})}, {"e", 0, 0})),
+            "call 0 of 'd' waits for its own result: 'm.json', layer 'd' (Dense); a model cannot run in a circle");
+  EXPECT_EQ(error_of(x_and({called(dense("d", 3), {{tensor("d")}})}, {"d", 0, 0})),
+            "call 0 of 'd' waits for its own result: 'm.json', layer 'd' (Dense); a model cannot run in a circle");
+  EXPECT_EQ(error_of(x_and({d, d}, {"d", 0, 0})), "two layers are called 'd': 'm.json'; rename one of them");
+  EXPECT_EQ(error_of(x_and({d}, Json::array())),
+            "there is no 'output_layers': 'm.json'; write the model again with Keras 3's model.to_json()");
+  EXPECT_EQ(
+      error_of(x_and({d}, Json::array({Json::array({"d", 0})}))),
+      "'output_layers' is '[\"d\",0]', not a layer, a call and an output: 'm.json'; write the model again with Keras 3's model.to_json()");
+  EXPECT_EQ(error_of(functional({called(input("x", {nullptr, 4}), {}), d}, {{"d", 0, 0}}, {{"d", 0, 0}})),
+            "the model's input is no InputLayer: 'm.json', layer 'd' (Dense); start the model at keras.Input");
+  EXPECT_EQ(error_of(x_and({called(input("y", {nullptr, 4}), {}), d}, {"d", 0, 0})),
+            "the InputLayer is not among the model's inputs: 'm.json', layer 'y' (InputLayer); add it to 'input_layers'");
+  EXPECT_EQ(error_of(x_and({called(layer("Add", {{"name", "a"}}), {{Json{tensor("x"), tensor("d")}}}), d}, {"a", 0, 0})).substr(0, 36),
+            "layer 'a' (Add) cannot combine shape");
+  const Json shared = x_and({called(dense("d", 3), {{tensor("x")}, {tensor("d", 0)}})}, {"d", 1, 0});
+  EXPECT_EQ(error_of(shared).substr(0, 60), "layer 'd' (Dense) has its weight 'kernel' of shape (4, 3) fr");
+  EXPECT_EQ(error_of(sequential({})), "the model has no layers: 'm.json'; add layers, and write the model again");
+  EXPECT_EQ(error_of(sequential({dense("d", 3), input("x", {nullptr, 3})})),
+            "an InputLayer stands behind another layer: 'm.json', layer 'x' (InputLayer); put it first");
+  EXPECT_EQ(error_of(one_layer(dense("a/b", 3))),
+            "the name 'a/b' has a '/', which separates the parts of a variable's path: 'm.json', layer 'a/b' (Dense); rename the layer");
+  Json inner = sequential({input("i", {nullptr, 4}), dense("d", -1)});
+  inner["config"]["name"] = "inner";
+  EXPECT_EQ(error_of(one_layer(inner)),
+            "'units' is '-1': 'm.json', layer 'd' (Dense) within 'inner'; give a whole number from 1 to 2147483647");
+}
+
+TEST(KerasErrors, CompileSection) {
+  const auto compiled = [](const Json& section) {
+    Json file = one_layer(dense("d", 3));
+    file["compile_config"] = section;
+    return file;
+  };
+  const auto optimizer = [&](const std::string& class_name, const Json& config) {
+    return error_of(
+        compiled({{"optimizer", {{"module", "keras.optimizers"}, {"class_name", class_name}, {"config", config}}}, {"loss", "mse"}}));
+  };
+  EXPECT_FALSE(read(compiled(Json::object())).compilation.has_value());
+  EXPECT_EQ(optimizer("RMSprop", Json::object()), "there is no optimizer 'RMSprop': 'm.json', 'compile_config'; known: sgd, adam, adamw");
+  const Json schedule = {{"module", "keras.optimizers.schedules"}, {"class_name", "ExponentialDecay"}, {"config", Json::object()}};
+  EXPECT_EQ(optimizer("Adam", {{"learning_rate", schedule}}),
+            "'learning_rate' is the schedule 'ExponentialDecay', which Espalier does not have: 'm.json', 'compile_config', 'Adam'; give a "
+            "number, or --learning-rate");
+  EXPECT_EQ(optimizer("Adam", {{"amsgrad", true}}),
+            "'amsgrad' is 'true', which Espalier does not have: 'm.json', 'compile_config', 'Adam'; only null or false can be read");
+  EXPECT_EQ(optimizer("SGD", {{"momentum", 3}}).substr(0, 13), "momentum is 3");
+  EXPECT_EQ(error_of(compiled({{"optimizer", "adam"}, {"loss", "msee"}})),
+            "there is no loss 'msee': 'm.json', 'compile_config'; did you mean 'mse'?");
+  EXPECT_EQ(error_of(compiled({{"optimizer", "adam"}, {"loss", "mse"}, {"metrics", {"acuracy"}}})),
+            "there is no metric 'acuracy': 'm.json', 'compile_config'; did you mean 'accuracy'?");
+  EXPECT_EQ(error_of(compiled({{"optimizer", "adam"}, {"loss", {{"e", "mse"}}}})),
+            "there is no output 'e': loss: 'm.json', 'compile_config'; did you mean 'd'?");
+  EXPECT_EQ(error_of(compiled({{"optimizer", "adam"}, {"loss", {"mse", "mae"}}})),
+            "loss has 2 entries for 1 outputs: 'm.json', 'compile_config'; give one for each of 'd', or name the outputs");
+  EXPECT_EQ(error_of(compiled({{"optimizer", "adam"}, {"loss", "mse"}, {"loss_weights", {{"d", "x"}}}})),
+            "'loss_weights' is '{\"d\":\"x\"}': 'm.json', 'compile_config'; give numbers");
+  EXPECT_EQ(error_of(compiled({{"optimizer", "adam"}, {"metrics", {{{"class_name", "Accuracy"}, {"config", Json::object()}}}}})),
+            "the metric 'Accuracy' asks for outputs equal to the targets, which Espalier does not have: 'm.json', 'compile_config'; "
+            "'accuracy' asks for the right class");
+  EXPECT_EQ(read(compiled({{"loss", "mse"}})).warnings,
+            std::vector<std::string>{"no 'optimizer' is given, and SGD is used: 'm.json', 'compile_config'"});
+  // What the caller replaces is no error.
+  const std::string unknown = compiled({{"optimizer", "rmsprop"}, {"loss", "hinge"}, {"metrics", {"auc"}}}).dump();
+  EXPECT_NE(error_of_text(unknown), "no error");
+  EXPECT_TRUE(read_keras(unknown, "m.json", {.optimizer = true, .loss = true, .metrics = true}).compilation.has_value());
+}
+
+// Whatever stands in a field, reading ends in a model or in an Error.
+TEST(KerasErrors, AnyValueInAnyFieldEndsWell) {
+  const std::vector<Json> values = {
+      nullptr,        true, -1, 0, 1e308, int64_t{1} << 62, "", "x", Json::array(), Json::object(), {nullptr}, {{"class_name", 3}},
+      {{{"a", 0, 0}}}};
+  int64_t errors = 0, models = 0;
+  size_t turn = 0;
+  for (const char* name : {"models/branches.json", "keras_files/unary.json", "keras_files/nested.json", "keras_files/dicts.json",
+                           "keras_files/operations.json"}) {
+    const Json whole = Json::parse(content(name)), flat = whole.flatten();
+    for (const auto& [pointer, old] : flat.items()) {
+      for (size_t i = 0; i < 4; ++i) {  // of each field other ones; all of them take a sanitized run minutes
+        const Json& value = values[(turn++ * 5) % values.size()];
+        Json file = whole;
+        file[Json::json_pointer(pointer)] = value;
+        try {
+          read(file);
+          ++models;
+        } catch (const Error& error) {
+          EXPECT_EQ(error.kind(), ErrorKind::kUsage) << error.what();
+          EXPECT_NE(std::string(error.what()).find("'m.json'"), std::string::npos) << error.what() << "\n" << pointer << " = " << value;
+          ++errors;
+        }
+      }
+    }
+  }
+  fmt::print("{} changes: {} errors, {} models\n", errors + models, errors, models);
+  EXPECT_GT(errors, 1000);
+  EXPECT_GT(models, 1000);
+}
+
+}  // namespace
+}  // namespace espalier
