@@ -340,25 +340,40 @@ TEST(Memory, ChainsOfDifferentSizesReuseTheirSpace) {
 
 TEST(Memory, CountsByPurposeAtThePeak) {
   Graph graph = parse_graph(R"(graph g mesh {'data': 2}
-in %w variable "w" f32[64,64]
-in %m optimizer "m" f32[64,64]
+in %w variable "w" f32[64,64] ('data', None)
+in %m optimizer "m" f32[64,64] ('data', None)
 in %x data "x" f32[4,64] ('data', None)
 in %lr scalar "lr" f32[]
-%y = matmul(%x, %w) {factors="mk,kn->mn"} ('data', None)
+%whole = all_gather(%w) (None, None)
+%y = matmul(%x, %whole) {factors="mk,kn->mn"} ('data', None)
 %g = matmul(%x, %y) {factors="km,kn->mn"} (None, None)+sum('data') @backward
-%whole = all_reduce(%g) (None, None) @backward
-%w2, %m2 = momentum_update(%w, %m, %whole, %lr) {momentum=0.9, nesterov=0} (None, None), (None, None) @update
+%part = reduce_scatter(%g) ('data', None) @backward
+%w2, %m2 = momentum_update(%w, %m, %part, %lr) {momentum=0.9, nesterov=0} ('data', None), ('data', None) @update
 out variable "w" %w2
 out optimizer "m" %m2
 )");
   MemoryPlan plan = plan_of(graph);
-  EXPECT_EQ(plan.peak_op, 2);  // the all-reduce
-  EXPECT_EQ(plan.peak.variables, 16384);
-  EXPECT_EQ(plan.peak.optimizer, 16384);
+  EXPECT_EQ(plan.peak_op, 3);  // the reduce-scatter
+  EXPECT_EQ(plan.peak.variables, 8192);
+  EXPECT_EQ(plan.peak.optimizer, 8192);
   EXPECT_EQ(plan.peak.gradients, 16384);
-  EXPECT_EQ(plan.peak.communication, 16384);
+  EXPECT_EQ(plan.peak.communication, 8192);
   EXPECT_EQ(plan.peak.activations, 64);  // the learning rate
-  EXPECT_EQ(plan.arena_bytes, 4 * 16384 + 64);
+  EXPECT_EQ(plan.arena_bytes, 8192 + 8192 + 16384 + 8192 + 64);
+}
+
+// A collective writes over its operand only where its op says that it may, and where the operand dies.
+TEST(Memory, AnAllReduceTakesOverWhatItReduces) {
+  std::string text = R"(graph g mesh {'data': 2}
+in %x data "x" f32[64] (None,)+sum('data')
+%0 = negate(%x) (None,)+sum('data')
+%1 = all_reduce(%0)
+out result "y" %1
+)";
+  MemoryPlan plan = plan_of(parse_graph(text));
+  EXPECT_EQ(plan.value_offset[2], plan.value_offset[1]);
+  plan = plan_of(parse_graph(text + "out result \"kept\" %0\n"));
+  EXPECT_NE(plan.value_offset[2], plan.value_offset[1]);
 }
 
 // One training step of `layers` square layers of 64, batch 4, as a trainer writes it: all updates at the end.
