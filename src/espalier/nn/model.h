@@ -11,15 +11,21 @@
 // named S, `dense/kernel` in a functional model; a nested Sequential that begins with an Input, and any nested functional model, starts its
 // paths anew. Should two layers get one path (of two nested models), the later one's is preceded by its model's name.
 #include <initializer_list>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "espalier/distribution/distribution.h"
+#include "espalier/nn/compilation.h"
+#include "espalier/nn/fit.h"
 #include "espalier/nn/layer.h"
 #include "espalier/nn/layer_trace.h"
 
 namespace espalier::nn {
 
 class ModelDef;
+class Trainer;
 
 struct Variable {
   std::string path;  // "sequential/dense/kernel"
@@ -57,10 +63,28 @@ class Model : public Layer {
   std::vector<Variable> variables() const;  // all, in Keras' order, each once
   int64_t parameter_count() const;
 
+  // --- training (model_training.cpp). Copies of a compiled model share what was compiled and its weights.
+  // distribution: none: what set_distribution said, else one device. Compiling again starts anew.
+  void compile(Compilation compilation, const std::optional<Distribution>& distribution = std::nullopt);
+  // What a data set for this model has to have (DataRequest::fields): its inputs and its losses' targets.
+  std::vector<FieldSpec> fields() const;
+  // Weights are made from the seed before the first step, unless loaded. Errors: not compiled; it does not fit the devices (kMemory).
+  History fit(const Dataset& data, const FitOptions& options = {});
+  Logs evaluate(const Dataset& data, int64_t batch_size = 32);
+  // Rows of each output, in the order of the samples.
+  std::vector<std::vector<float>> predict(const Dataset& data, int64_t batch_size = 32);
+  void save_weights(const std::string& path);
+  void load_weights(const std::string& path);
+  // Layers, shapes, parameters; once compiled, also the layout of each variable and its bytes on a device.
+  std::string summary() const;
+  // All else: plans, memory, collectives, gradients (trainer.h).
+  Trainer& trainer() const;
+
  protected:
   explicit Model(std::shared_ptr<ModelDef> def);
 
  private:
+  std::shared_ptr<Trainer> trainer_;
   std::shared_ptr<ModelDef> checked() const;  // Error when not built
 };
 

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "espalier/ir/graph.h"
-#include "espalier/nn/model.h"
 
 namespace espalier::nn {
 

@@ -70,14 +70,26 @@ void for_each_part(const Sharding& sharding, const Dims& shape, const DeviceMesh
   }
 }
 
-void gather_parts(const Value& value, const DeviceMesh& mesh, const ShardOf& shard, float* whole) {
+namespace {
+
+template <class T>
+void gather_as(const Value& value, const DeviceMesh& mesh, const ShardOf& shard, float* whole) {
   const Dims& shape = value.type.shape;
   for_each_part(value.sharding, shape, mesh, [&](int64_t device, const Box& box) {
-    const auto* from = static_cast<const float*>(shard(device));
+    const auto* from = static_cast<const T*>(shard(device));
     for_each_run(shape, box.offset, box.shape, [&](int64_t at_whole, int64_t at_part, int64_t count) {
-      std::copy_n(from + at_part, count, whole + at_whole);
+      std::transform(from + at_part, from + at_part + count, whole + at_whole, [](T number) { return static_cast<float>(number); });
     });
   });
+}
+
+}  // namespace
+
+void gather_parts(const Value& value, const DeviceMesh& mesh, const ShardOf& shard, float* whole) {
+  if (value.type.dtype == DType::kI32)
+    gather_as<int32_t>(value, mesh, shard, whole);
+  else
+    gather_as<float>(value, mesh, shard, whole);
 }
 
 }  // namespace espalier::nn

@@ -21,7 +21,7 @@ void feed_scalar(const Value& value, const DeviceMesh& mesh, double number, cons
 
 // Calls part(device, box) for one holder of each part of a tensor: replicas are passed over, empty parts too.
 void for_each_part(const Sharding& sharding, const Dims& shape, const DeviceMesh& mesh, const std::function<void(int64_t, const Box&)>& part);
-// The whole tensor put together, row-major, into `whole`.
+// The whole tensor put together, row-major, into `whole`; i32 becomes the nearest float.
 void gather_parts(const Value& value, const DeviceMesh& mesh, const ShardOf& shard, float* whole);
 
 }  // namespace espalier::nn

@@ -67,6 +67,13 @@ int field_of(const Dataset& data, const std::string& input) {
   usage_error("the data set lacks a field that the model needs", fmt::format("'{}'", input), "open it with Trainer::fields()");
 }
 
+std::vector<TensorSpec> tensor_specs(const std::vector<VariableReport>& variables) {
+  std::vector<TensorSpec> specs;
+  for (const VariableReport& v : variables)
+    specs.push_back({v.path, v.type.dtype == DType::kI32 ? NumberType::kI32 : NumberType::kF32, v.type.shape});
+  return specs;
+}
+
 // What the numbers of a target mean, so that a data set can check them before training.
 Values target_values(const OutputCompilation& output, DType dtype) {
   if (dtype == DType::kI32) return Values::kClass;
@@ -245,13 +252,17 @@ Trainer::Trainer(Model model, Compilation compilation, Distribution distribution
   state_->mesh = std::make_shared<const DeviceMesh>(state_->distribution.mesh);
   int available = static_cast<int>(available_cores().size());
   state_->cores = state_->options.threads > 0 ? state_->options.threads : available;
-  if (state_->options.batch_size < 1)
-    usage_error(fmt::format("batch size {} is below 1", state_->options.batch_size), "batch_size", "give 1 or more");
+  set_batch_size(state_->options.batch_size);
   if (state_->options.purpose == Purpose::kInference) state_->compilation.optimizer = SGD();  // which keeps nothing between steps
   state_->resolve_layouts();
 }
 
 Trainer::~Trainer() = default;
+
+void Trainer::set_batch_size(int64_t batch_size) {
+  if (batch_size < 1) usage_error(fmt::format("batch size {} is below 1", batch_size), "batch_size", "give 1 or more");
+  state_->options.batch_size = batch_size;
+}
 
 const Model& Trainer::model() const { return state_->model; }
 const Distribution& Trainer::distribution() const { return state_->distribution; }
@@ -334,25 +345,29 @@ void Trainer::initialize() {
 void Trainer::load_weights(const std::string& path) {
   Program& program = state_->ready(kInitialization, 0);
   SafetensorsReader reader(local_files(), path);
-  std::vector<TensorSpec> expected;
-  for (const VariableReport& v : state_->variables) expected.push_back({v.path, NumberType::kF32, v.type.shape});
-  reader.check_names(expected);
+  reader.check_names(tensor_specs(state_->variables));
   for (const VariableReport& v : state_->variables)
     for (int64_t device = 0; device < state_->mesh->size(); ++device) {
       Box box = shard_box(v.sharding, v.type.shape, *state_->mesh, device);
-      if (box.shape.volume() > 0)
-        reader.read(v.path, box, static_cast<float*>(state_->executor->state(*program.executable, v.path, device)));
+      if (box.shape.volume() == 0) continue;
+      void* shard = state_->executor->state(*program.executable, v.path, device);
+      if (v.type.dtype == DType::kI32)
+        reader.read(v.path, box, static_cast<int32_t*>(shard));
+      else
+        reader.read(v.path, box, static_cast<float*>(shard));
     }
 }
 
 void Trainer::save_weights(const std::string& path) {
   Program& program = state_->ready(kInitialization, 0);
-  std::vector<TensorSpec> tensors;
-  for (const VariableReport& v : state_->variables) tensors.push_back({v.path, NumberType::kF32, v.type.shape});
-  SafetensorsWriter writer(local_files(), path, tensors);
+  SafetensorsWriter writer(local_files(), path, tensor_specs(state_->variables));
   for (const VariableReport& v : state_->variables)
     for_each_part(v.sharding, v.type.shape, *state_->mesh, [&](int64_t device, const Box& box) {
-      writer.write(v.path, box, static_cast<const float*>(state_->executor->state(*program.executable, v.path, device)));
+      const void* shard = state_->executor->state(*program.executable, v.path, device);
+      if (v.type.dtype == DType::kI32)
+        writer.write(v.path, box, static_cast<const int32_t*>(shard));
+      else
+        writer.write(v.path, box, static_cast<const float*>(shard));
     });
   writer.commit();
 }
@@ -373,6 +388,7 @@ BatchResult Trainer::evaluate_batch(const Dataset& data, std::span<const int64_t
 }
 
 History Trainer::fit(const Dataset& data, const FitOptions& options) {
+  if (options.batch_size) set_batch_size(*options.batch_size);
   prepare_fit(data.size(), options.validation != nullptr ? options.validation->size() : 0);
   require_fit();
   if (state_->updates == 0 && state_->last == nullptr) initialize();

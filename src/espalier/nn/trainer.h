@@ -14,6 +14,7 @@
 
 #include "espalier/data/dataset.h"
 #include "espalier/distribution/distribution.h"
+#include "espalier/nn/fit.h"
 #include "espalier/nn/model.h"
 #include "espalier/nn/trace.h"
 #include "espalier/passes/pipeline.h"
@@ -27,8 +28,8 @@ struct TrainerOptions {
   Purpose purpose = Purpose::kTraining;
   int64_t batch_size = 32;
   uint64_t seed = 0;
-  int threads = 0;             // cores used by all devices together; 0: all of them
-  int64_t device_memory = 0;   // bytes; 0: this machine's memory over the devices
+  int threads = 0;            // cores used by all devices together; 0: all of them
+  int64_t device_memory = 0;  // bytes; 0: this machine's memory over the devices
   Unmatched unmatched = Unmatched::kReplicate;
   std::set<std::string> skip_passes = {};
   bool keep_gradients = false;  // gradients become readable after each step (verify)
@@ -49,47 +50,6 @@ struct DeviceMemory {
   int64_t arena = 0;
 };
 
-// Results of one batch: the loss and every entry of the history as a sum and the count it is divided by.
-struct BatchResult {
-  struct Entry {
-    std::string name;  // "loss", "accuracy", "head_loss"
-    double sum = 0, count = 0;
-  };
-  int64_t samples = 0;
-  double loss = 0;  // mean over the batch
-  std::vector<Entry> entries;
-};
-
-// What Keras calls logs: "loss" first, then the metrics, each divided once by its count.
-using Logs = std::vector<std::pair<std::string, double>>;
-
-// As keras.callbacks.Callback. The base class does nothing.
-class Callback {
- public:
-  virtual ~Callback() = default;
-  virtual void on_epoch_begin(int64_t /*epoch*/, int64_t /*steps*/) {}
-  virtual void on_batch_end(int64_t /*step_in_epoch*/, int64_t /*samples_done*/, const Logs& /*running*/) {}
-  virtual void on_epoch_end(int64_t /*epoch*/, const Logs& /*logs*/) {}
-};
-
-struct FitOptions {
-  int64_t epochs = 1;
-  int64_t steps = 0;  // stop after this many updates in all; 0: no limit
-  bool shuffle = true;
-  const Dataset* validation = nullptr;
-  std::vector<Callback*> callbacks = {};
-};
-
-// As Keras keeps it: one number an epoch under each name; validation's names begin with "val_".
-struct History {
-  std::vector<std::pair<std::string, std::vector<double>>> epochs;
-  std::vector<double> step_losses;
-  std::vector<double> step_seconds;
-  int64_t samples = 0;  // seen in all
-  double seconds = 0;   // in training steps
-  bool stopped = false;  // by request_stop
-};
-
 class Trainer {
  public:
   // Errors: all that LayoutMap::resolve and tracing find wrong.
@@ -106,7 +66,8 @@ class Trainer {
   std::vector<FieldSpec> fields(StepKind kind) const;
   // One program; compiled when first asked for.
   const Compiled& program(StepKind kind, int64_t batch);
-  // Everything `fit` on `samples` samples would run (the full batch, the last partial one, validation): compiled now. 0: the full batch only.
+  // Everything `fit` on `samples` samples would run (the full batch, the last partial one, validation): compiled now. 0: the full batch
+  // only.
   void prepare_fit(int64_t samples, int64_t validation_samples = 0);
   // Of each device, over all programs compiled so far.
   std::vector<DeviceMemory> memory() const;
@@ -116,11 +77,12 @@ class Trainer {
   void require_fit() const;
 
   // --- running ----------------------------------------------------------------------------------------------------------------------
-  void initialize();                               // weights and optimizer state, from the seed
-  void load_weights(const std::string& path);      // safetensors, shard by shard; errors are kWeights
-  void save_weights(const std::string& path);      // shard by shard, to a temporary file, renamed
+  void initialize();                           // weights and optimizer state, from the seed
+  void load_weights(const std::string& path);  // safetensors, shard by shard; errors are kWeights
+  void save_weights(const std::string& path);  // shard by shard, to a temporary file, renamed
   BatchResult train_batch(const Dataset& data, std::span<const int64_t> samples);
   BatchResult evaluate_batch(const Dataset& data, std::span<const int64_t> samples);
+  void set_batch_size(int64_t batch_size);
   History fit(const Dataset& data, const FitOptions& options);
   Logs evaluate(const Dataset& data, Callback* progress = nullptr);
   // Outputs in the order of the samples: `write` gets output number, first sample, how many, and that many rows of values.
@@ -128,11 +90,11 @@ class Trainer {
   // The whole logical tensor, put together from its shards. Gradients only with keep_gradients, after train_batch.
   std::vector<float> weight(const std::string& path);
   std::vector<float> gradient(const std::string& path);
-  void request_stop() noexcept;                    // fit ends after the step in progress
+  void request_stop() noexcept;  // fit ends after the step in progress
 
-  std::vector<int64_t> allocated_bytes() const;    // of each device's arena, measured
+  std::vector<int64_t> allocated_bytes() const;     // of each device's arena, measured
   std::vector<int64_t> communicated_bytes() const;  // received by each device in the last step, counted
-  int64_t updates() const;                         // made so far
+  int64_t updates() const;                          // made so far
 
  private:
   struct State;

@@ -10,6 +10,9 @@
 namespace espalier {
 namespace {
 
+// "matmul of sequential/dense".
+std::string named(const Op& op) { return op.scope.empty() ? op.def->name : fmt::format("{} of {}", op.def->name, op.scope); }
+
 class Partitioner {
  public:
   Partitioner(const Graph& source, std::shared_ptr<const DeviceMesh> mesh, const Pins& pins, const LayoutPlan& plan)
@@ -38,7 +41,7 @@ class Partitioner {
  private:
   void place(const Op& op, const OpLayout& layout) {
     FactorRule rule = rule_of(source_, op);
-    std::string who = op.scope.empty() ? op.def->name : fmt::format("{} of {}", op.def->name, op.scope);
+    std::string who = named(op);
     Op placed = op;
     for (size_t i = 0; i < op.operands.size(); ++i)
       placed.operands[i] =
@@ -76,8 +79,7 @@ class Partitioner {
   // "matmul of sequential/dense leaves a sum over 'data' pending; sgd_update of sequential/dense needs it whole".
   std::string reason(const Move& move, ValueId value, const std::string& who) const {
     const Value& origin = result_.value(value);
-    std::string source = origin.op < 0 ? fmt::format("'{}'", origin.name)
-                                       : fmt::format("{} of {}", result_.ops[static_cast<size_t>(origin.op)].def->name, scope_of(value));
+    std::string source = origin.op < 0 ? fmt::format("'{}'", origin.name) : named(result_.ops[static_cast<size_t>(origin.op)]);
     if (AxisSet resolved = move.from.pending & ~move.to.pending; resolved != 0)
       return fmt::format("{} leaves a {} over {} pending; {} needs it as {}", source, to_string(move.from.reduction), axis_names(resolved),
                          who, to_string(move.to, *mesh_));
