@@ -1,8 +1,11 @@
 #pragma once
-// How far a sharded run is from the reference. A difference is relative to the tensor, since float32 rounds relative to the terms of a sum
+// How far a sharded run is from the reference. Differences are relative to the tensor, since float32 rounds relative to the terms of a sum
 // and not to its result: an element near zero next to large ones says nothing about the run.
 #include <cstdint>
 #include <span>
+#include <vector>
+
+#include "espalier/nn/optimizers.h"
 
 namespace espalier::cli {
 
@@ -11,13 +14,17 @@ struct Difference {
   int64_t index = 0;    // row-major, of the element that differs most
 };
 
-// max |a - b| / max(max |b|, floor): every element counts. For losses and gradients.
+// max over i of |a - b| / max(max |b|, floor). For losses and gradients.
 Difference largest_difference(std::span<const float> sharded, std::span<const float> reference, double floor = 0);
 
-// ||a - b|| / ||b||. For weights: an optimizer that divides by the root of a second moment turns the rounding of a gradient near zero into
-// a visible part of one weight's step, while a wrong weight still shows at a hundredth of the tensor's root mean square.
-Difference norm_difference(std::span<const float> sharded, std::span<const float> reference);
+// max over i of |a - b| / (max |b| + slack[i]). For weights.
+Difference weight_difference(std::span<const float> sharded, std::span<const float> reference, std::span<const float> slack);
 
 double largest_magnitude(std::span<const float> values);
+
+// A weight may differ by what an optimizer makes of gradients that differ by the tolerance: adds to slack[i] the change of one update for a
+// change of `scale` in gradient[i]. SGD passes it on times the learning rate. Adam divides by the gradient's own size plus epsilon, so that
+// the rounding of a gradient near zero shows in that weight, by at most two learning rates.
+void add_slack(const nn::Optimizer& optimizer, std::span<const float> gradient, double scale, double tolerance, std::vector<float>* slack);
 
 }  // namespace espalier::cli

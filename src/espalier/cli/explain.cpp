@@ -268,7 +268,7 @@ std::string explain_text(const Explanation& told) {
   text +=
       told.collectives.empty() ? "no collectives belong to it\n" : "collectives that belong to it\n" + collectives_table(told.collectives);
   if (told.alternatives.empty()) return text + "\nno alternatives\n";
-  text += fmt::format("\nalternatives (bytes {}; memory {})\n", told.bytes_mean, told.memory_mean);
+  text += "\n" + wrap(fmt::format("alternatives (bytes: {}; memory: {})", told.bytes_mean, told.memory_mean), 0) + "\n";
   Table table({"layout", "bytes", "memory", "why not"}, {Align::kLeft, Align::kRight, Align::kRight, Align::kLeft});
   for (const Choice& choice : told.alternatives)
     table.add({choice.text, format_bytes(choice.bytes), format_bytes(choice.memory), choice.why_not});

@@ -15,9 +15,10 @@ using Json = nlohmann::ordered_json;
 constexpr int64_t kMaxFile = 64 << 20;  // bytes; a rule for each variable of the largest models takes a few hundred KiB
 constexpr const char* kForm = "write a list with one entry a dim: null, \"axis\" or [\"axis\", \"axis\"]";
 
+// Of the byte with this number, counted from 1.
 std::string position(const std::string& text, size_t byte) {
-  size_t end = std::min(byte, text.size()), line = 1, column = 1;
-  for (size_t i = 0; i + 1 < end; ++i) {
+  size_t line = 1, column = 1;
+  for (size_t i = 0; i < text.size() && i + 1 < byte; ++i) {
     ++column;
     if (text[i] == '\n') ++line, column = 1;
   }

@@ -46,7 +46,13 @@ void add_option(CLI::App& app, const OptionSpec& spec, Options& options) {
   CLI::callback_t given = [&spec, &options](const std::vector<std::string>& words) {
     if (words.size() > 1 && !spec.repeatable && !spec.value.empty())
       usage_error(fmt::format("{} is given {} times", spec.flag, words.size()), "", "give it once");
-    for (const std::string& word : words) spec.set(options, word);
+    for (const std::string& word : words) {
+      if (word.empty() && !spec.value.empty())
+        usage_error(fmt::format("{} is given an empty value", spec.flag), "", "give it one, or leave it out");
+      if (word.starts_with("--"))
+        usage_error(fmt::format("'{}' is followed by '{}' instead of a value", spec.flag, word), "", "give it one");
+      spec.set(options, word);
+    }
     if (!looks_at(spec, options.command)) options.without_effect.push_back(spec.flag);
     return true;
   };

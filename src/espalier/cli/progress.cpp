@@ -92,7 +92,8 @@ void Progress::draw(const nn::Logs& running) {
 void Progress::on_epoch_begin(int64_t epoch, int64_t) {
   epoch_ = epoch;
   done_ = 0;
-  begin_ = last_ = Clock::now();
+  begin_ = Clock::now();
+  last_ = form_ == ProgressForm::kBar ? Clock::time_point() : begin_;  // a bar shows at once
 }
 
 void Progress::on_batch_end(int64_t, int64_t samples_done, const nn::Logs& running) {

@@ -85,6 +85,8 @@ Job read_job(const Options& options) {
   if (compilation.loss.empty() && needs_loss(options.command))
     usage_error("there is no loss to train with", fmt::format("model '{}' was not compiled", where_of(options.model)),
                 "give --loss, for example --loss mean_squared_error");
+  if (!file.compilation && !options.optimizer && options.command == Command::kTrain && !options.quiet)
+    note("the model file names no optimizer: sgd is used (Keras' own default, rmsprop, is not here); see --optimizer");
   nn::TrainerOptions trainer_options{.purpose = is_inference(options.command) ? nn::Purpose::kInference : nn::Purpose::kTraining,
                                      .batch_size = options.batch_size,
                                      .seed = options.seed,

@@ -84,8 +84,8 @@ std::string summary(const nn::Trainer& trainer, const Run& run, const Options& o
   const nn::History& history = run.history;
   std::vector<double> ms = step_milliseconds(history);
   std::string text =
-      fmt::format("{} steps over {} devices, {:.1f} s in steps: {} samples/s", format_count(std::ssize(history.step_losses)),
-                  trainer.distribution().mesh.size(), history.seconds, format_count(static_cast<int64_t>(samples_per_second(history))));
+      fmt::format("{} steps on mesh {}, {:.1f} s in steps: {} samples/s", format_count(std::ssize(history.step_losses)),
+                  to_string(trainer.distribution().mesh), history.seconds, format_count(static_cast<int64_t>(samples_per_second(history))));
   if (!ms.empty()) text += fmt::format(", a step {:.2f} ms (median)", ms[ms.size() / 2]);
   text += "\n";
   nn::Logs last;

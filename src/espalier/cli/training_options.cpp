@@ -4,7 +4,6 @@
 
 #include "espalier/base/error.h"
 #include "espalier/base/nearest.h"
-#include "espalier/cli/output.h"
 #include "espalier/cli/values.h"
 
 namespace espalier::cli {
@@ -14,8 +13,6 @@ nn::Optimizer optimizer_of(const Options& options, const std::optional<nn::Compi
   nn::Optimizer optimizer = nn::SGD();
   if (options.optimizer) optimizer = nn::Optimizer(*options.optimizer);
   if (file && (!options.optimizer || file->optimizer.kind == optimizer.kind)) optimizer = file->optimizer;
-  if (!file && !options.optimizer && options.command == Command::kTrain && !options.quiet)
-    note("the model file names no optimizer: sgd is used (Keras' own default, rmsprop, is not here); see --optimizer");
   const std::string name = nn::class_name(optimizer.kind);
   if (optimizer.kind != nn::Optimizer::Kind::kSgd && (options.momentum.value_or(0) != 0 || options.nesterov.value_or(false)))
     usage_error(fmt::format("{} has no momentum", name), "--momentum, --nesterov", "leave them out, or give --optimizer sgd");

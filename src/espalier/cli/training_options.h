@@ -9,7 +9,7 @@
 namespace espalier::cli {
 
 // What an option does not give comes from the file; an optimizer of another kind than the file's starts from Keras' defaults. Without any
-// optimizer it is SGD, which is noted: Keras' own default, RMSprop, is not here.
+// optimizer it is SGD: Keras' own default, RMSprop, is not here.
 // Errors (kUsage): unknown names (with the nearest), an output that the model does not have, momentum of an optimizer other than sgd.
 nn::Compilation compilation_of(const Options& options, const std::optional<nn::Compilation>& file, const nn::Model& model);
 

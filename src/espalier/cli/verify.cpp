@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
+#include <map>
 
 #include "espalier/base/text.h"
 #include "espalier/cli/commands.h"
@@ -20,10 +20,9 @@ namespace {
 
 constexpr int64_t kDefaultSteps = 3;  // the first shows forward and backward, the second the update, the third the optimizer's state
 
-// Parts of the largest gradient of a step. A tensor's gradient below kNoise of it is what rounding left of zero (of a bias in front of a
-// batch normalisation, say), and so is what an optimizer makes of it: such weights are not compared. Gradients are compared against at
-// least kFloor of it, for the same reason: sums of terms of that size round at 1e-7 of it, a hundredth of the default tolerance.
-constexpr double kFloor = 1e-2, kNoise = 1e-5;
+// Gradients are compared against at least this part of the step's largest: sums of terms of that size round at 1e-7 of it, and what
+// rounding leaves of a gradient that is zero (of a bias in front of a batch normalisation, say) is no difference.
+constexpr double kFloor = 1e-2;
 
 struct FirstDifference {
   int64_t step = 0;
@@ -38,7 +37,6 @@ struct Comparison {
   double tolerance = 0, largest = 0;
   std::string largest_where;
   std::optional<FirstDifference> first;
-  std::set<std::string> noise;  // variables whose gradient is only rounding
 };
 
 std::vector<int64_t> unravel(int64_t index, const Dims& shape) {
@@ -66,7 +64,8 @@ std::string holder(const nn::VariableReport& variable, const DeviceMesh& mesh, c
 
 class Comparer {
  public:
-  Comparer(nn::Trainer& sharded, nn::Trainer& reference, double tolerance) : sharded_(sharded), reference_(reference) {
+  Comparer(nn::Trainer& sharded, nn::Trainer& reference, const nn::Optimizer& optimizer, double tolerance)
+      : sharded_(sharded), reference_(reference), optimizer_(optimizer) {
     result_.tolerance = tolerance;
   }
 
@@ -75,20 +74,18 @@ class Comparer {
     note_difference(largest_difference({&a, 1}, {&b, 1}), step, "loss", "loss", nullptr, {&a, 1}, {&b, 1});
   }
   void gradients(int64_t step) {
-    const double scale = largest_gradient();
+    const double floor = kFloor * largest_gradient();
     for (const nn::VariableReport& variable : sharded_.variables()) {
       if (!variable.trainable) continue;
       std::vector<float> a = sharded_.gradient(variable.path), b = reference_.gradient(variable.path);
-      note_difference(largest_difference(a, b, kFloor * scale), step, "gradient", variable.path, &variable, a, b);
-      const double magnitude = largest_magnitude(b);
-      if (magnitude > 0 && magnitude < kNoise * scale) result_.noise.insert(variable.path);
+      note_difference(largest_difference(a, b, floor), step, "gradient", variable.path, &variable, a, b);
+      add_slack(optimizer_, b, std::max(largest_magnitude(b), floor), result_.tolerance, &slack_[variable.path]);
     }
   }
   void weights(int64_t step) {
     for (const nn::VariableReport& variable : sharded_.variables()) {
-      if (result_.noise.contains(variable.path)) continue;
       std::vector<float> a = sharded_.weight(variable.path), b = reference_.weight(variable.path);
-      note_difference(norm_difference(a, b), step, "weight", variable.path, &variable, a, b);
+      note_difference(weight_difference(a, b, slack_[variable.path]), step, "weight", variable.path, &variable, a, b);
     }
   }
   Comparison& result() { return result_; }
@@ -120,6 +117,8 @@ class Comparer {
   }
 
   nn::Trainer &sharded_, &reference_;
+  const nn::Optimizer& optimizer_;
+  std::map<std::string, std::vector<float>> slack_;  // of each weight, see add_slack
   Comparison result_;
 };
 
@@ -136,9 +135,10 @@ void for_each_batch(const Options& options, const Dataset& data, int64_t steps,
   }
 }
 
-Comparison compare(const Options& options, nn::Trainer& sharded, nn::Trainer& reference, const Dataset& data) {
+Comparison compare(const Options& options, const nn::Optimizer& optimizer, nn::Trainer& sharded, nn::Trainer& reference,
+                   const Dataset& data) {
   const int64_t steps = options.steps ? options.steps : kDefaultSteps;
-  Comparer comparer(sharded, reference, options.tolerance);
+  Comparer comparer(sharded, reference, optimizer, options.tolerance);
   Progress progress(progress_form(), "verify", 1, std::min(steps * options.batch_size, data.size()));
   comparer.weights(0);
   for_each_batch(options, data, steps, [&](int64_t step, std::span<const int64_t> samples) {
@@ -174,8 +174,6 @@ std::string verify_text(const nn::Trainer& trainer, const Comparison& result) {
                        f->reference, f->sharded, result.tolerance);
   std::string text = fmt::format("equal: {} steps on mesh {} and on one device\n", result.steps, mesh);
   text += fmt::format("  {} losses, gradients and weights compared, tolerance {:g}\n", format_count(result.tensors), result.tolerance);
-  for (const std::string& path : result.noise)
-    text += fmt::format("  weight '{}' is not compared: its gradient is zero up to rounding\n", path);
   return text + (result.largest == 0 ? "  no difference at all\n"
                                      : fmt::format("  largest relative difference {:.2g} ({})\n", result.largest, result.largest_where));
 }
@@ -203,7 +201,7 @@ int verify(const Options& given) {
 
   prepare_weights(options, *sharded, Untrained::kExpected);
   prepare_weights(options, reference, Untrained::kExpected);
-  Comparison result = compare(options, *sharded, reference, *data);
+  Comparison result = compare(options, job.compilation.optimizer, *sharded, reference, *data);
   if (options.json)
     print_json(verify_json(*sharded, result));
   else

@@ -1,0 +1,575 @@
+// Uses: data
+// The program from end to end, as a user or a script meets it.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <set>
+
+#include "process.h"
+#include "scratch.h"
+
+namespace espalier {
+namespace {
+
+using Json = nlohmann::json;
+using Words = std::vector<std::string>;
+
+const std::string kModels = std::string(ESPALIER_TEST_DIR) + "/models/";
+const std::string kTwoDense = kModels + "two_dense.json";
+
+Finished espalier(Words words, const ProcessOptions& options = {}) {
+  words.insert(words.begin(), ESPALIER_PROGRAM);
+  return run_process(words, options);
+}
+
+Words operator+(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+// The report of a command that has to end with `code`.
+Json report(const Words& words, int code = 0, const ProcessOptions& options = {}) {
+  Finished finished = espalier(words + Words{"--json"}, options);
+  EXPECT_EQ(finished.code, code) << finished.err;
+  return Json::parse(finished.out, nullptr, false);
+}
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  for (size_t begin = 0; begin < text.size();) {
+    size_t end = std::min(text.find('\n', begin), text.size());
+    lines.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return lines;
+}
+
+size_t columns_of(const std::string& line) {
+  return static_cast<size_t>(std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+void expect_80_columns(const Finished& finished) {
+  for (const std::string& line : lines_of(finished.out)) EXPECT_LE(columns_of(line), 80u) << line;
+}
+
+void expect_has(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << text << "\nlacks " << part;
+}
+
+const Words kCommands = {"train", "evaluate", "predict", "plan", "inspect", "explain", "verify"};
+
+// --- help and errors ---------------------------------------------------------------------------------------------------------------
+
+// A new flag is a decision: this list changes with it, and so do docs/program.md and the README.
+TEST(Cli, FlagsArePinned) {
+  std::set<std::string> seen;
+  for (const std::string& command : kCommands) {
+    Finished help = espalier({command, "--help"});
+    const std::regex flag("\n  (--[a-z-]+)");
+    for (std::sregex_iterator at(help.out.begin(), help.out.end(), flag), end; at != end; ++at) seen.insert((*at)[1]);
+  }
+  EXPECT_EQ(seen, (std::set<std::string>{"--batch-axis", "--batch-size", "--data",      "--device-memory", "--devices",      "--epochs",
+                                         "--help",       "--json",       "--layout",    "--learning-rate", "--loss",         "--mesh",
+                                         "--metrics",    "--momentum",   "--nesterov",  "--optimizer",     "--out",          "--quiet",
+                                         "--samples",    "--save",       "--seed",      "--shuffle",       "--skip-pass",    "--steps",
+                                         "--strict",     "--threads",    "--tolerance", "--version",       "--weight-decay", "--weights"}));
+}
+
+TEST(Cli, HelpTeachesWithinEightyColumns) {
+  for (const std::string& command : kCommands) {
+    Finished help = espalier({command, "--help"});
+    EXPECT_EQ(help.code, 0);
+    expect_80_columns(help);
+    expect_has(help.out, "usage: espalier " + command + " MODEL");
+    expect_has(help.out, "\nexamples:\n");
+    expect_has(help.out.substr(help.out.find("\nexamples:\n")), "\n  espalier " + command + " model.json");
+    EXPECT_EQ(help.out, espalier({"help", command}).out);
+  }
+  Finished help = espalier({"--help"});
+  EXPECT_EQ(help.code, 0);
+  expect_80_columns(help);
+  for (const std::string& command : kCommands) expect_has(help.out, "\n  " + command);
+  EXPECT_EQ(espalier({"--version"}).out.rfind("espalier ", 0), 0u);
+}
+
+struct Wrong {
+  Words words;
+  std::string message;  // part of the first line
+  int code = 2;
+};
+
+TEST(Cli, WrongWordsSayWhatWhereAndWhatToDo) {
+  Scratch scratch;
+  const std::string broken = scratch.write("broken.json", "{\"a\": [null"),
+                    twice = scratch.write("twice.json", R"({"a": [null], "a": []})"),
+                    near = scratch.write("near.json", R"({"sequential/dens/kernel": [null, "data"]})"),
+                    number = scratch.write("number.json", R"({"sequential/dense/kernel": [null, 1]})"),
+                    text = scratch.write("text.json", R"({"sequential/dense/kernel": "data"})"), list = scratch.write("list.json", "[]"),
+                    empty = scratch.write("empty.json", R"({"sequential/dense/kernel": [[]]})"),
+                    axis = scratch.write("axis.json", R"({"sequential/dense/kernel": ["dat"]})"),
+                    long_one = scratch.write("long.json", R"({"sequential/dense/bias": [null, "data"]})"),
+                    weights = scratch.write("weights.safetensors", "not safetensors");
+  const Words train = {"train", kTwoDense, "--data", "synthetic"}, plan = {"plan", kTwoDense, "--mesh", "data=2"};
+  const std::vector<Wrong> table = {
+      {{}, "no command is given"},
+      {{"trian", kTwoDense}, "unknown command 'trian'; did you mean 'train'?"},
+      {{"train"}, "no model is given"},
+      {{"train", "missing.json"}, "no such model file: 'missing.json'"},
+      {{"train", scratch.path()}, "the model is a directory"},
+      {{"train", kTwoDense}, "no samples are given; give --data"},
+      {{"train", kTwoDense, "more"}, "unexpected argument 'more'"},
+      {{"explain", kTwoDense}, "no name is given"},
+      {{"explain", kTwoDense, "sequential/dens"},
+       "there is no variable, layer or op 'sequential/dens': model 'sequential'; did you mean "
+       "'sequential/dense'?"},
+      {{"predict", kTwoDense, "--data", "synthetic"}, "give --out FILE.npy"},
+      {plan + Words{"--layot", broken}, "unknown option '--layot'; did you mean '--layout'?"},
+      {plan + Words{"--layout"}, "'--layout' is followed by '--quiet' instead of a value"},
+      {plan + Words{"--mesh", "data=2"}, "--mesh is given 2 times"},
+      {plan + Words{"--layout", broken}, "the layout file is not JSON: '" + broken + "', line 1, column 12"},
+      {plan + Words{"--layout", twice}, "key 'a' stands twice: layout file '" + twice + "'"},
+      {plan + Words{"--layout", near}, "did you mean 'sequential/dense/kernel'?"},
+      {plan + Words{"--layout", number}, "'1' is no entry of a layout: entry 1 of layout rule 'sequential/dense/kernel' in '" + number},
+      {plan + Words{"--layout", text}, "'\"data\"' is no layout: layout rule 'sequential/dense/kernel'"},
+      {plan + Words{"--layout", list}, "the layout file holds no object"},
+      {plan + Words{"--layout", empty}, "'[]' names no axis: entry 0"},
+      {plan + Words{"--layout", axis}, "did you mean 'data'?"},
+      {plan + Words{"--layout", long_one}, "'sequential/dense/bias'"},
+      {plan + Words{"--layout", "missing.json"}, "no such layout file: 'missing.json'"},
+      {plan + Words{"--strict"}, "4 variables match no layout rule"},
+      {plan + Words{"--batch-axis", "date"}, "did you mean 'data'?"},
+      {plan + Words{"--devices", "cpu:0,gpu:1"}, "unknown device 'gpu:1'"},
+      {plan + Words{"--devices", "cpu:0"}, "the mesh has 2 places"},
+      {plan + Words{"--devices", "cpu:0,,cpu:1"}, "--devices takes words separated by commas"},
+      {plan + Words{"--skip-pass", "fuze"}, "did you mean 'fuse'?"},
+      {plan + Words{"--device-memory", "4GB2"}, "'4GB2' is not a memory size"},
+      {{"plan", kTwoDense, "--mesh", ""}, "--mesh is given an empty value"},
+      {{"plan", kTwoDense, "--mesh", "data"}, "mesh 'data'"},
+      {{"plan", kTwoDense, "--mesh", "data=0"}, "data"},
+      {train + Words{"--batch-size", "0"}, "--batch-size takes a whole number of at least 1: '0'"},
+      {train + Words{"--epochs", "1.5"}, "--epochs takes a whole number"},
+      {train + Words{"--seed", "-1"}, "--seed takes a whole number of at least 0: '-1'"},
+      {train + Words{"--samples", "99999999999999999999"}, "--samples takes a whole number"},
+      {train + Words{"--learning-rate", "nan"}, "--learning-rate takes a number"},
+      {train + Words{"--shuffle", "maybe"}, "--shuffle takes true or false: 'maybe'"},
+      {train + Words{"--optimizer", "adm"}, "did you mean 'adam'?"},
+      {train + Words{"--optimizer", "adam", "--momentum", "0.9"}, "Adam has no momentum"},
+      {train + Words{"--loss", "mze"}, "did you mean 'mae'?"},
+      {train + Words{"--loss", "head=mse"}, "'head'"},
+      {train + Words{"--metrics", "acuracy"}, "did you mean 'accuracy'?"},
+      {{"train", kTwoDense, "--data", "fashion-mnits"}, "fashion-mnist"},
+      {{"train", kModels + "regression.json", "--data", "synthetic"}, "give --loss"},
+      {train + Words{"--weights", "missing.safetensors"}, "'missing.safetensors'", 3},
+      {train + Words{"--weights", weights}, "weights.safetensors", 3},
+      {train + Words{"--save", scratch.path() + "/no/where"}, "cannot write", 4},
+      {train + Words{"--device-memory", "1KB"}, "the model does not fit: device 'cpu:0' needs", 9},
+      {{"plan", "-"}, "standard input"},
+  };
+  for (const Wrong& wrong : table) {
+    Finished finished = espalier(wrong.words + Words{"--quiet"});
+    if (wrong.words.empty()) finished = espalier({});
+    SCOPED_TRACE(wrong.message);
+    EXPECT_EQ(finished.code, wrong.code) << finished.err;
+    EXPECT_EQ(first_line(finished.err).rfind("error: ", 0), 0u) << finished.err;
+    expect_has(first_line(finished.err), wrong.message);
+    EXPECT_EQ(lines_of(finished.err).size(), 1u) << finished.err;
+    EXPECT_EQ(finished.out, "");
+  }
+}
+
+TEST(Cli, OptionsWithoutEffectAreNoted) {
+  Finished finished = espalier({"plan", kTwoDense, "--save", "x"});
+  EXPECT_EQ(finished.code, 0);
+  expect_has(finished.err, "note: --save has no effect on this command");
+  EXPECT_EQ(espalier({"plan", kTwoDense, "--save", "x", "--quiet"}).err, "");
+}
+
+// --- plan and inspect --------------------------------------------------------------------------------------------------------------
+
+Json variable_of(const Json& report, const std::string& path) {
+  for (const Json& variable : report["variables"])
+    if (variable["path"] == path) return variable;
+  ADD_FAILURE() << "no variable " << path;
+  return {};
+}
+
+std::vector<Json> field_of(const Json& list, const std::string& name) {
+  std::vector<Json> values;
+  for (const Json& entry : list) values.push_back(entry[name]);
+  return values;
+}
+
+TEST(Cli, PlanCutsUnevenlyAndNamesTheRule) {
+  Scratch scratch;
+  const std::string layout =
+      scratch.write("layout.json", R"({"sequential/dense/kernel": [null, "model"], ".*dense_1/kernel": [null, "model"]})");
+  Json plan = report({"plan", kTwoDense, "--mesh", "model=4", "--layout", layout});
+  Json kernel = variable_of(plan, "sequential/dense/kernel"), last = variable_of(plan, "sequential/dense_1/kernel"),
+       bias = variable_of(plan, "sequential/dense/bias");
+  EXPECT_EQ(field_of(kernel["shards"], "shape"), (std::vector<Json>{{32, 16}, {32, 16}, {32, 16}, {32, 16}}));
+  EXPECT_EQ(field_of(kernel["shards"], "offset"), (std::vector<Json>{{0, 0}, {0, 16}, {0, 32}, {0, 48}}));
+  EXPECT_EQ(field_of(kernel["shards"], "device"), (std::vector<Json>{"cpu:0", "cpu:1", "cpu:2", "cpu:3"}));
+  EXPECT_EQ(field_of(last["shards"], "shape"), (std::vector<Json>{{64, 3}, {64, 3}, {64, 2}, {64, 2}}));
+  EXPECT_EQ(kernel["layout"], Json::parse(R"([null, "model"])"));
+  EXPECT_EQ(kernel["rule"], "sequential/dense/kernel");
+  EXPECT_EQ(last["rule"], ".*dense_1/kernel");
+  EXPECT_EQ(bias["rule"], nullptr);
+  EXPECT_EQ(bias["layout"], Json::parse("[null]"));
+  EXPECT_EQ(kernel["bytes"], 32 * 64 * 4);
+  EXPECT_EQ(kernel["dtype"], "float32");
+  EXPECT_EQ(kernel["trainable"], true);
+}
+
+TEST(Cli, LayoutsOfSeveralAxesAndOfSizeOneKeepTheUsersWords) {
+  Scratch scratch;
+  const std::string layout = scratch.write("layout.json", R"({"sequential/dense/kernel": [["model", "data"], "x"]})");
+  Json plan = report({"plan", kTwoDense, "--mesh", "data=2,x=1,model=3", "--layout", layout});
+  Json kernel = variable_of(plan, "sequential/dense/kernel");
+  EXPECT_EQ(kernel["layout"], Json::parse(R"([["model", "data"], "x"])"));
+  EXPECT_EQ(kernel["shards"][1]["offset"], Json::parse("[12, 0]"));  // 32 over 6: 6, 6, 5, 5, 5, 5; device 1 is data 0, model 1
+  EXPECT_EQ(kernel["shards"][1]["shape"], Json::parse("[5, 64]"));
+  EXPECT_EQ(plan["mesh"], Json::parse(R"({"axis_names": ["data", "x", "model"], "shape": [2, 1, 3],
+                                          "devices": ["cpu:0", "cpu:1", "cpu:2", "cpu:3", "cpu:4", "cpu:5"]})"));
+}
+
+TEST(Cli, PlanReportsTheBatchAndWhatIsSent) {
+  Json plan = report({"plan", kModels + "fashion_mnist.json", "--mesh", "data=2", "--batch-size", "129"});
+  EXPECT_EQ(plan["batch"], Json::parse(R"({"axis": "data", "size": 129, "per_device": [65, 64]})"));
+  int64_t sum = 0;
+  for (const Json& one : plan["collectives"]) {
+    EXPECT_TRUE(one["kind"] == "all_reduce" || one["kind"] == "reduce_scatter" || one["kind"] == "all_gather") << one;
+    EXPECT_EQ(one["axes"], Json::parse(R"(["data"])"));
+    EXPECT_TRUE(one["phase"] == "forward" || one["phase"] == "backward" || one["phase"] == "update") << one;
+    EXPECT_GT(one["reason"].get<std::string>().size(), 10u);
+    sum += one["bytes"].get<int64_t>();
+  }
+  // Each device receives the gradients once (2 S (n-1)/n of an all-reduce over two) and two scalars.
+  const int64_t parameters = 784 * 512 + 512 + 512 * 512 + 512 + 512 * 10 + 10;
+  EXPECT_NEAR(static_cast<double>(sum), static_cast<double>(4 * parameters), 64.0);
+  EXPECT_EQ(plan["communication_bytes"].size(), 2u);
+  EXPECT_EQ(plan["fits"], true);
+  for (const Json& memory : plan["memory"]) {
+    EXPECT_GE(memory["variables"].get<int64_t>(), 4 * parameters);
+    EXPECT_GE(memory["optimizer"].get<int64_t>(), 8 * parameters);
+    int64_t parts = 0;
+    for (const char* part : {"variables", "gradients", "optimizer", "activations", "communication"}) parts += memory[part].get<int64_t>();
+    EXPECT_LE(parts, memory["peak"].get<int64_t>());
+  }
+}
+
+TEST(Cli, DevicesAloneMakeAMesh) {
+  Json plan = report({"plan", kTwoDense, "--devices", "cpu:3,cpu:1"});
+  EXPECT_EQ(plan["mesh"]["devices"], Json::parse(R"(["cpu:3", "cpu:1"])"));
+  EXPECT_EQ(plan["batch"]["per_device"], Json::parse("[16, 16]"));
+  EXPECT_EQ(report({"plan", kTwoDense})["mesh"]["devices"], Json::parse(R"(["cpu:0"])"));
+  EXPECT_EQ(report({"plan", kTwoDense, "--mesh", "data=2", "--batch-axis", "none"})["batch"],
+            Json::parse(R"({"axis": null, "size": 32, "per_device": [32, 32]})"));
+}
+
+TEST(Cli, WhatDoesNotFitIsReportedAndAPlanThatFitsIsNamed) {
+  const Words words = {"plan", kModels + "big_dense.json", "--mesh", "data=4", "--batch-size", "64", "--device-memory", "4GiB"};
+  Finished refused = espalier(words + Words{"--json"});
+  EXPECT_EQ(refused.code, 9);
+  Json plan = Json::parse(refused.out);
+  EXPECT_EQ(plan["fits"], false);
+  EXPECT_EQ(plan["device_memory"], int64_t{4} << 30);
+  EXPECT_GT(plan["memory"][0]["peak"].get<int64_t>(), int64_t{4} << 30);
+  std::smatch proposal;
+  const std::regex form(R"(^error: the model does not fit: device 'cpu:0' needs .* of 4\.0 GiB \(variables .*, gradients .*\); )"
+                        R"(on these devices --mesh (\S+) with the layout (\{.*\}) fits, with \S+ \S+ on each\n$)");
+  ASSERT_TRUE(std::regex_match(refused.err, proposal, form)) << refused.err;
+  // The proposal holds what it says.
+  Scratch scratch;
+  Json fits = report({"plan", kModels + "big_dense.json", "--mesh", proposal[1], "--layout", scratch.write("layout.json", proposal[2]),
+                      "--batch-size", "64", "--device-memory", "4GiB"});
+  EXPECT_EQ(fits["fits"], true);
+  // Training refuses before it allocates.
+  Finished train = espalier({"train", kModels + "big_dense.json", "--mesh", "data=4", "--batch-size", "64", "--device-memory", "4GiB",
+                             "--data", "synthetic", "--quiet"});
+  EXPECT_EQ(train.code, 9);
+  EXPECT_EQ(train.out, "");
+  EXPECT_EQ(train.err, refused.err);
+}
+
+TEST(Cli, EveryModelIsPlannedAndDrawnWithinEightyColumns) {
+  for (const std::string model : {"two_dense", "branches", "regression", "uneven", "fashion_mnist", "bench_dense", "big_dense"})
+    for (const std::string mesh : {"data=1", "data=3", "data=2,model=2", "data=2,model=4,x=1", "model=7"}) {
+      SCOPED_TRACE(model + " on " + mesh);
+      const Words words = {kModels + model + ".json", "--mesh", mesh, "--loss", "mse", "--metrics", "none", "--device-memory", "64GiB"};
+      Finished plan = espalier(Words{"plan"} + words), inspect = espalier(Words{"inspect"} + words);
+      EXPECT_EQ(plan.code, 0) << plan.err;
+      EXPECT_EQ(inspect.code, 0) << inspect.err;
+      expect_80_columns(plan);
+      expect_80_columns(inspect);
+      expect_has(plan.out, "fits: ");
+      expect_has(inspect.out, "NamedSharding(mesh={'");
+    }
+}
+
+TEST(Cli, InspectDrawsEveryVariableAndTheBatch) {
+  Scratch scratch;
+  const std::string layout = scratch.write("layout.json", R"({"sequential/dense/kernel": [null, "model"]})");
+  Finished inspect = espalier({"inspect", kTwoDense, "--mesh", "model=4", "--layout", layout, "--batch-axis", "none"});
+  expect_has(inspect.out, "NamedSharding(mesh={'model': 4}, spec=(None, 'model'))\n");
+  expect_has(inspect.out, "│ cpu:0 │ cpu:1 │ cpu:2 │ cpu:3 │");
+  expect_has(inspect.out, "batch of 32, not cut: 32 samples on each device");
+  for (const char* path : {"sequential/dense/kernel", "sequential/dense/bias", "sequential/dense_1/kernel", "sequential/dense_1/bias"})
+    expect_has(inspect.out, path);
+  expect_has(inspect.err, "note: 3 variables match no layout rule");
+}
+
+TEST(Cli, AModelMayComeFromStandardInput) {
+  ProcessOptions options;
+  options.input = content_of(kTwoDense);
+  EXPECT_EQ(report({"plan", "-"}, 0, options), report({"plan", kTwoDense}));
+}
+
+TEST(Cli, AThousandDevicesArePlanned) {
+  Json plan = report({"plan", kModels + "fashion_mnist.json", "--mesh", "data=1024", "--batch-size", "1000"});
+  EXPECT_EQ(plan["memory"].size(), 1024u);
+  EXPECT_EQ(plan["batch"]["per_device"][999], 1);
+  EXPECT_EQ(plan["batch"]["per_device"][1000], 0);
+}
+
+// --- training ----------------------------------------------------------------------------------------------------------------------
+
+const Words kMesh8 = {"--mesh", "data=2,model=4"};
+
+std::string columns_layout(const Scratch& scratch) {
+  return scratch.write("columns.json", R"({".*/kernel": [null, "model"], ".*/bias": ["model"]})");
+}
+
+Words synthetic(const std::string& command, const std::string& model = kTwoDense) {
+  return {command, model, "--data", "synthetic", "--samples", "75", "--batch-size", "32"};
+}
+
+TEST(Cli, TrainReportsWhatItPlannedAndWhatItDid) {
+  Scratch scratch;
+  const Words words = synthetic("train") + kMesh8 + Words{"--layout", columns_layout(scratch), "--epochs", "2"};
+  Json train = report(words);
+  EXPECT_EQ(train["steps"], 6);
+  EXPECT_EQ(train["step_losses"].size(), 6u);
+  EXPECT_EQ(train["history"]["loss"].size(), 2u);
+  EXPECT_EQ(train["history"]["accuracy"].size(), 2u);
+  EXPECT_EQ(train["batch"]["size"], 32);
+  for (const Json& memory : train["memory"]) EXPECT_EQ(memory["allocated"], memory["peak"]);
+  EXPECT_EQ(train["communication_bytes_counted"], train["communication_bytes"]);
+  EXPECT_GT(train["communication_bytes"][0].get<int64_t>(), 0);
+  EXPECT_GT(train["samples_per_second"].get<double>(), 0.0);
+  EXPECT_LE(train["step_ms"]["min"].get<double>(), train["step_ms"]["median"].get<double>());
+  EXPECT_LE(train["step_ms"]["median"].get<double>(), train["step_ms"]["max"].get<double>());
+  EXPECT_GT(train["peak_resident_bytes"].get<int64_t>(), 1 << 20);
+  // `plan` said the same before.
+  Words as_plan = words;
+  as_plan[0] = "plan";
+  Json plan = report(as_plan);
+  EXPECT_EQ(plan["communication_bytes"], train["communication_bytes"]);
+  EXPECT_EQ(plan["variables"], train["variables"]);
+  EXPECT_EQ(field_of(plan["memory"], "peak"), field_of(train["memory"], "peak"));
+}
+
+TEST(Cli, FewerSamplesThanABatchAreOneSmallerBatch) {
+  Json train = report({"train", kTwoDense, "--data", "synthetic", "--samples", "5", "--mesh", "data=2", "--steps", "3", "--epochs", "9"});
+  EXPECT_EQ(train["steps"], 3);
+  EXPECT_EQ(train["batch"], Json::parse(R"({"axis": "data", "size": 5, "per_device": [3, 2]})"));
+  EXPECT_EQ(train["communication_bytes_counted"], train["communication_bytes"]);
+}
+
+TEST(Cli, TheMeshDoesNotShowInLossesWeightsAndPredictions) {
+  Scratch scratch;
+  const std::string layout = columns_layout(scratch);
+  const std::vector<Words> meshes = {{"--mesh", "data=1"},
+                                     {"--mesh", "data=3"},
+                                     {"--mesh", "model=4", "--layout", layout, "--batch-axis", "none"},
+                                     {"--mesh", "data=2,model=4", "--layout", layout},
+                                     {"--mesh", "model=3,one=1,data=2", "--layout", layout}};
+  std::vector<double> reference;
+  std::vector<float> outputs;
+  Json evaluated;
+  for (const Words& mesh : meshes) {
+    SCOPED_TRACE(mesh[1]);
+    const std::string weights = scratch / "w.safetensors", out = scratch / "out.npy";
+    Json train = report(synthetic("train") + mesh + Words{"--epochs", "3", "--save", weights});
+    std::vector<double> losses = train["step_losses"].get<std::vector<double>>();
+    Json predict = report(synthetic("predict") + mesh + Words{"--weights", weights, "--out", out});
+    EXPECT_EQ(predict["outputs"][0]["shape"], Json::parse("[75, 10]"));
+    std::string npy = content_of(out);
+    std::vector<float> values(75 * 10);
+    ASSERT_GE(npy.size(), values.size() * 4);
+    std::memcpy(values.data(), npy.data() + npy.size() - values.size() * 4, values.size() * 4);
+    Json evaluate = report(synthetic("evaluate") + mesh + Words{"--weights", weights});
+    EXPECT_EQ(evaluate["samples"], 75);
+    if (reference.empty()) evaluated = evaluate;
+    for (const char* name : {"loss", "accuracy"})
+      EXPECT_NEAR(evaluate[name].get<double>(), evaluated[name].get<double>(), 1e-5 * evaluated["loss"].get<double>()) << name;
+    if (reference.empty()) reference = losses, outputs = values;
+    ASSERT_EQ(losses.size(), reference.size());
+    for (size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(losses[i], reference[i], 1e-5 * reference[i]);
+    for (size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(values[i], outputs[i], 1e-5);
+  }
+}
+
+TEST(Cli, TwoRunsGiveTheSameBits) {
+  Scratch scratch;
+  const std::string a = scratch / "a.safetensors", b = scratch / "b.safetensors";
+  const Words words = synthetic("train", kModels + "uneven.json") + Words{"--mesh", "data=3", "--epochs", "2"};
+  Json first = report(words + Words{"--save", a}), second = report(words + Words{"--save", b});
+  EXPECT_EQ(first["step_losses"], second["step_losses"]);
+  EXPECT_EQ(content_of(a), content_of(b));
+  EXPECT_NE(report(words + Words{"--seed", "7"})["step_losses"], first["step_losses"]);
+}
+
+TEST(Cli, SavedWeightsAreWholeTensorsThatLoadOnAnyMesh) {
+  Scratch scratch;
+  const std::string a = scratch / "a.safetensors", b = scratch / "b.safetensors";
+  report(synthetic("train") + kMesh8 + Words{"--layout", columns_layout(scratch), "--save", a});
+  // A learning rate of zero changes nothing: what was loaded is saved again, from another mesh.
+  report(synthetic("train") + Words{"--mesh", "data=3", "--weights", a, "--save", b, "--learning-rate", "0", "--steps", "1"});
+  EXPECT_EQ(content_of(a), content_of(b));
+  const std::string text = content_of(a);
+  uint64_t length = 0;
+  std::memcpy(&length, text.data(), 8);
+  Json header = Json::parse(text.substr(8, length));
+  EXPECT_EQ(header["sequential/dense/kernel"]["shape"], Json::parse("[32, 64]"));
+  EXPECT_EQ(header["sequential/dense_1/bias"]["dtype"], "F32");
+}
+
+TEST(Cli, OptionsReplaceWhatTheModelFileSays) {
+  const Words words = synthetic("train") + Words{"--steps", "4", "--shuffle", "false"};
+  auto losses = [&](const Words& more) { return report(words + more)["step_losses"]; };
+  const Json file = losses({});
+  EXPECT_EQ(file, losses({"--optimizer", "sgd"}));  // the file's optimizer is sgd(0.1): its learning rate stays
+  EXPECT_EQ(file, losses({"--learning-rate", "0.1"}));
+  EXPECT_NE(file, losses({"--learning-rate", "0.2"}));
+  EXPECT_NE(file, losses({"--momentum", "0.9"}));
+  EXPECT_NE(losses({"--momentum", "0.9"}), losses({"--momentum", "0.9", "--nesterov", "true"}));
+  EXPECT_EQ(losses({"--optimizer", "adam"}), losses({"--optimizer", "adam", "--learning-rate", "0.001"}));
+  EXPECT_NE(losses({"--optimizer", "adamw"}), losses({"--optimizer", "adamw", "--weight-decay", "0.5"}));
+  Json other = report(words + Words{"--metrics", "sparse_categorical_crossentropy,accuracy"});
+  EXPECT_EQ(other["history"].size(), 3u);
+  EXPECT_EQ(report(words + Words{"--metrics", "none"})["history"].size(), 1u);
+}
+
+TEST(Cli, EverySkippedPassStillTrains) {
+  Json whole = report(synthetic("train") + kMesh8);
+  for (const char* pass : {"simplify", "share_collectives", "fuse", "schedule"}) {
+    SCOPED_TRACE(pass);
+    Json train = report(synthetic("train") + kMesh8 + Words{"--skip-pass", pass});
+    for (size_t i = 0; i < whole["step_losses"].size(); ++i)
+      EXPECT_NEAR(train["step_losses"][i].get<double>(), whole["step_losses"][i].get<double>(), 1e-5);
+    for (const Json& memory : train["memory"]) EXPECT_EQ(memory["allocated"], memory["peak"]);
+  }
+}
+
+// --- verify and explain ------------------------------------------------------------------------------------------------------------
+
+TEST(Cli, VerifyFindsEveryModelEqual) {
+  Scratch scratch;
+  const std::string layout = columns_layout(scratch);
+  for (const std::string model : {"two_dense", "branches", "uneven", "fashion_mnist"}) {
+    SCOPED_TRACE(model);
+    Json verify = report({"verify", kModels + model + ".json", "--mesh", "data=2,model=3", "--layout", layout});
+    EXPECT_EQ(verify["equal"], true) << verify;
+    EXPECT_EQ(verify["steps"], 3);
+    EXPECT_EQ(verify["tolerance"], 1e-5);
+    EXPECT_LE(verify["max_relative_difference"].get<double>(), 1e-5);
+    EXPECT_EQ(verify["first_difference"], nullptr);
+  }
+}
+
+TEST(Cli, VerifyNamesTheFirstDifference) {
+  // Float sums over devices round differently than on one device, so a tolerance of zero finds something.
+  Json verify = report({"verify", kTwoDense, "--mesh", "data=3", "--tolerance", "0"}, 1);
+  EXPECT_EQ(verify["equal"], false);
+  const Json& first = verify["first_difference"];
+  EXPECT_EQ(first["step"], 1);
+  EXPECT_TRUE(first["kind"] == "loss" || first["kind"] == "gradient") << first;
+  EXPECT_NE(first["reference"], first["sharded"]);
+  EXPECT_NEAR(first["reference"].get<double>(), first["sharded"].get<double>(), 1e-4);
+  Finished text = espalier({"verify", kTwoDense, "--mesh", "data=3", "--tolerance", "0", "--quiet"});
+  EXPECT_EQ(text.code, 1);
+  expect_has(text.out, "not equal: ");
+  // One device against itself has nothing to round.
+  EXPECT_EQ(report({"verify", kTwoDense, "--tolerance", "0", "--steps", "5"})["max_relative_difference"], 0.0);
+}
+
+TEST(Cli, ExplainPricesOtherLayouts) {
+  Scratch scratch;
+  const Words layout = {"--mesh", "data=2,model=4", "--layout", scratch.write("l.json", R"({"sequential/dense/kernel": [null, "model"]})")};
+  Json kernel = report(Words{"explain", kTwoDense, "sequential/dense/kernel"} + layout);
+  EXPECT_EQ(kernel["name"], "sequential/dense/kernel");
+  EXPECT_EQ(kernel["layout"], Json::parse(R"([null, "model"])"));
+  expect_has(kernel["reason"].get<std::string>(), "layout rule 'sequential/dense/kernel' matches it");
+  ASSERT_FALSE(kernel["alternatives"].empty());
+  for (const Json& other : kernel["alternatives"]) {
+    // What it says of an alternative is what `plan` says of it.
+    const std::string file = scratch.write("other.json", Json{{"sequential/dense/kernel", other["layout"]}}.dump());
+    Json plan = report({"plan", kTwoDense, "--mesh", "data=2,model=4", "--layout", file});
+    std::vector<int64_t> bytes = plan["communication_bytes"].get<std::vector<int64_t>>();
+    EXPECT_EQ(other["bytes"].get<int64_t>(), *std::max_element(bytes.begin(), bytes.end())) << other;
+    EXPECT_FALSE(other["why_not"].get<std::string>().empty());
+  }
+  Json layer = report(Words{"explain", kTwoDense, "sequential/dense"} + layout);
+  expect_has(layer["name"].get<std::string>(), "sequential/dense/");
+  expect_has(layer["reason"].get<std::string>(), "receive least");
+  Json bias = report(Words{"explain", kTwoDense, "sequential/dense_1/bias"} + layout);
+  expect_has(bias["reason"].get<std::string>(), "no layout rule matches it");
+  EXPECT_FALSE(bias["collectives"].empty());
+  for (const char* name : {"sequential/dense/kernel", "sequential/dense", "sequential/dense_1/bias"})
+    expect_80_columns(espalier(Words{"explain", kTwoDense, name} + layout));
+}
+
+// --- the terminal, signals, pipes --------------------------------------------------------------------------------------------------
+
+TEST(Cli, ALogGetsPlainLinesAndATerminalABar) {
+  Finished lines = espalier(synthetic("train") + Words{"--epochs", "3"});
+  EXPECT_EQ(lines_of(lines.err).size(), 3u) << lines.err;
+  EXPECT_EQ(lines.err.find_first_of("\r\x1b"), std::string::npos);
+  expect_has(lines.err, "epoch 3/3  ");
+  expect_has(lines.err, "accuracy 0.");
+  ProcessOptions terminal;
+  terminal.stderr_to = ProcessOptions::Stderr::kTerminal;
+  Finished bar = espalier({"train", kTwoDense, "--data", "synthetic", "--samples", "20000", "--epochs", "2"}, terminal);
+  EXPECT_EQ(bar.code, 0);
+  expect_has(bar.err, "━");
+  expect_has(bar.err, " left");
+  expect_has(bar.err, "\r\x1b[K");
+  EXPECT_EQ(espalier(synthetic("train") + Words{"--quiet"}, terminal).err, "");
+}
+
+TEST(Cli, SignalsEndTrainingAfterTheStepAndSaveTheWeights) {
+  for (int number : {SIGINT, SIGTERM}) {
+    Scratch scratch;
+    ProcessOptions options;
+    options.signal = number;
+    options.signal_at = "epoch 2/";
+    const std::string weights = scratch / "w.safetensors";
+    Finished stopped = espalier(synthetic("train") + Words{"--epochs", "1000000", "--save", weights, "--json"}, options);
+    EXPECT_EQ(stopped.code, 128 + number) << stopped.err;
+    Json train = Json::parse(stopped.out);
+    EXPECT_GE(train["steps"].get<int64_t>(), 6);
+    EXPECT_LT(train["steps"].get<int64_t>(), 3000000);
+    EXPECT_EQ(scratch.file_count(), 1u);
+    EXPECT_EQ(espalier(synthetic("evaluate") + Words{"--weights", weights}).code, 0);
+  }
+}
+
+TEST(Cli, StandardOutputMayGoAwayOrBeFull) {
+  ProcessOptions closed, full;
+  closed.stdout_to = ProcessOptions::Stdout::kClosedReader;
+  full.stdout_to = ProcessOptions::Stdout::kFull;
+  Finished gone = espalier({"plan", kTwoDense}, closed);
+  EXPECT_EQ(gone.code, 128 + SIGPIPE);
+  EXPECT_EQ(gone.err, "");
+  Finished disk = espalier({"plan", kTwoDense}, full);
+  EXPECT_EQ(disk.code, 4);
+  EXPECT_EQ(disk.err.rfind("error: ", 0), 0u) << disk.err;
+}
+
+}  // namespace
+}  // namespace espalier
