@@ -5,8 +5,8 @@
 namespace espalier::cli {
 namespace {
 
-constexpr size_t kGap = 2;               // spaces between columns
-constexpr size_t kLeastLastColumn = 24;  // a wrapped column narrower than this is no pleasure to read
+constexpr size_t kGap = 2;                                     // spaces between columns
+constexpr size_t kLeastLastColumn = 24, kMostLastColumn = 48;  // a wrapped column narrower than this is no pleasure to read
 
 std::vector<std::string> words_of(const std::string& text) {
   std::vector<std::string> words;
@@ -71,12 +71,16 @@ std::string Table::text() const {
   std::vector<size_t> width(columns, 0);
   for (const auto& row : rows_)
     for (size_t c = 0; c < columns; ++c) width[c] = std::max(width[c], columns_of(row[c]));
+  size_t longest_word = kLeastLastColumn;
+  for (const auto& row : rows_)
+    for (const std::string& word : words_of(row[columns - 1])) longest_word = std::max(longest_word, columns_of(word));
+  const size_t least_last = std::min({width.back(), longest_word, kMostLastColumn});
   auto before_last = [&] {
     size_t sum = 0;
     for (size_t c = 0; c + 1 < columns; ++c) sum += width[c] + kGap;
     return sum;
   };
-  while (before_last() + std::min(width.back(), kLeastLastColumn) > kColumns) {
+  while (before_last() + least_last > kColumns) {
     auto widest = std::max_element(width.begin(), width.end() - 1);
     if (columns < 2 || *widest <= 8) break;
     --*widest;
