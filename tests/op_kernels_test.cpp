@@ -392,6 +392,12 @@ TEST(Collectives, KeepTheLogicalTensor) {
   }
 }
 
+TEST(Rules, ProductsCountTwoOperationsAnElementOfTheirSum) {
+  const Attrs attrs{{"factors", std::string("bmk,bkn->bmn")}};
+  const OpDef& matmul = *find_op("matmul");
+  EXPECT_EQ(matmul.flops({attrs, {{DType::kF32, {3, 4, 5}}, {DType::kF32, {3, 5, 2}}}, "matmul"}), 2 * 3 * 4 * 5 * 2);
+}
+
 TEST(Rules, ReshapeFindsTheCommonFactors) {
   auto splits = [](Dims from, std::vector<int64_t> to) {
     Attrs attrs{{"shape", std::move(to)}};

@@ -69,7 +69,7 @@ extern const OpDef broadcast{
     .cpu = cpu,
     .repeats = true,
     .samples = {sample({13}, {7, 13}, {1}), sample({7}, {7, 13}, {0}), sample({}, {5, 3}, {}), sample({7, 1}, {7, 4}, {0, 1}),
-                sample({3, 5}, {3, 2, 5}, {0, 2}), sample({1}, {1, 1}, {1}), sample({3}, {0, 3}, {1})},
+                sample({3, 5}, {3, 2, 5}, {0, 2}), sample({1}, {1, 1}, {1}), sample({2, 3}, {2, 3, 4}, {0, 1}), sample({3}, {0, 3}, {1})},
 };
 
 }  // namespace espalier::ops

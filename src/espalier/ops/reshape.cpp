@@ -34,15 +34,14 @@ class Matcher {
       while (left_to == 1 && t < to_.rank()) left_to = to_[t++];
       if (left_from == 1 && left_to == 1) return;
       const int64_t common = std::gcd(left_from, left_to);
-      if (common == left_from || common == left_to) {
+      if (common > 1) {
         shared(f - 1, t - 1, common);
         left_from /= common;
         left_to /= common;
         continue;
       }
-      if (common > 1) shared(f - 1, t - 1, common);
-      // Neither divides the other: whole, dim by dim, until the products are equal.
-      int64_t product_from = left_from / common, product_to = left_to / common;
+      // Nothing in common: whole, dim by dim, until the products are equal.
+      int64_t product_from = left_from, product_to = left_to;
       only(from_dims_, f - 1, product_from);
       only(to_dims_, t - 1, product_to);
       while (product_from != product_to) {
