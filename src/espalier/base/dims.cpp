@@ -16,12 +16,12 @@ Dims row_major_strides(const Dims& shape) {
 }
 
 int64_t checked_volume(const Dims& shape, const std::string& where) {
-  constexpr int64_t kLimit = int64_t{1} << 62;
+  constexpr int64_t kLimit = int64_t{1} << 56;  // leaves room to count bytes and to add them up
   int64_t product = 1;
   for (int64_t size : shape) {
     if (size < 0) usage_error(fmt::format("shape {} has a negative size", to_string(shape)), where, "give sizes of 0 or more");
     if (size > 0 && product > kLimit / size)
-      usage_error(fmt::format("shape {} has more than 2^62 elements", to_string(shape)), where, "give a smaller shape");
+      usage_error(fmt::format("shape {} has more than 2^56 elements", to_string(shape)), where, "give a smaller shape");
     product *= size;
   }
   return product;

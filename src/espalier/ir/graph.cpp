@@ -40,6 +40,7 @@ const Output* Graph::find_output(const std::string& name) const {
 }
 
 ValueId Graph::add_input(Role role, const std::string& name, const TensorType& type) {
+  checked_volume(type.shape, fmt::format("{} '{}'", to_string(role), name));
   auto id = static_cast<ValueId>(values.size());
   values.push_back({.type = type, .sharding = Sharding(type.shape.rank()), .name = name});
   inputs.push_back({id, role, name});
@@ -71,6 +72,7 @@ const Op& Graph::append(Op op) {
   op.results.clear();
   int16_t index = 0;
   for (const TensorType& type : result_types(*op.def, {op.attrs, types, where})) {
+    checked_volume(type.shape, where);
     op.results.push_back(static_cast<ValueId>(values.size()));
     values.push_back({.type = type, .sharding = Sharding(type.shape.rank()), .op = static_cast<int32_t>(ops.size()), .result = index++});
   }
