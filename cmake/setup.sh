@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # Sourced by ./run and ./test, in the project's root: installs what is missing by apt, and builds. Says what it does; quick the second time.
 set -eu
 
