@@ -174,7 +174,7 @@ TEST(Text, AbsurdSizesAreErrors) {
   EXPECT_EQ(message_of("in %0 f32[-1]"), "shape (-1,) has a negative size: line 1, column 10");
   EXPECT_EQ(message_of("in %0 f32[1,1,1,1,1,1,1,1,1]"), "a shape has more than 8 dims: line 1, column 10");
   EXPECT_EQ(message_of("in %0 f32[268435456,1]\nin %1 f32[1,1073741824]\n%2 = add(%0, %1)"),
-            "shape (268435456, 1073741824) has more than 2^56 elements: line 3, column 6");
+            "shape (268435456, 1073741824) has more than 2^56 elements: line 3, column 6 (add); give a smaller shape");
   EXPECT_NE(message_of("graph mesh {'x': 1000000000000}").find("more than 1048576 devices"), std::string::npos);
   EXPECT_NE(message_of("graph mesh {'x': 2, 'x': 2}").find("axis 'x' is named twice"), std::string::npos);
 }
