@@ -4,9 +4,11 @@
 
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
+#include <sstream>
 
 #include "process.h"
 #include "scratch.h"
@@ -369,6 +371,8 @@ TEST(Cli, TrainReportsWhatItPlannedAndWhatItDid) {
   as_plan[0] = "plan";
   Json plan = report(as_plan);
   EXPECT_EQ(plan["communication_bytes"], train["communication_bytes"]);
+  EXPECT_EQ(plan["collectives"], train["collectives"]);
+  EXPECT_FALSE(train["collectives"].empty());
   EXPECT_EQ(plan["variables"], train["variables"]);
   EXPECT_EQ(field_of(plan["memory"], "peak"), field_of(train["memory"], "peak"));
 }
@@ -569,6 +573,70 @@ TEST(Cli, StandardOutputMayGoAwayOrBeFull) {
   Finished disk = espalier({"plan", kTwoDense}, full);
   EXPECT_EQ(disk.code, 4);
   EXPECT_EQ(disk.err.rfind("error: ", 0), 0u) << disk.err;
+}
+
+// --- the README ----------------------------------------------------------------------------------------------------------------------
+
+struct Shown {
+  Words words;
+  std::vector<std::string> lines;  // printed, "..." where some are left out
+};
+
+// The commands of the README's code blocks, each with what stands below it.
+std::vector<Shown> shown_in(const std::string& readme) {
+  std::vector<Shown> all;
+  bool inside = false, continued = false;
+  for (std::string line : lines_of(readme)) {
+    if (line.rfind("```", 0) == 0) {
+      inside = !inside;
+      if (inside) all.push_back({});
+      continue;
+    }
+    if (!inside) continue;
+    const bool begins = line.rfind("$ espalier ", 0) == 0;
+    if (begins) all.push_back({});
+    if (begins || continued) {
+      continued = line.back() == '\\';
+      std::istringstream text(begins ? line.substr(11) : line);
+      for (std::string word; text >> word;)
+        if (word != "\\") all.back().words.push_back(word);
+    } else {
+      all.back().lines.push_back(line);
+    }
+  }
+  std::erase_if(all, [](const Shown& shown) { return shown.words.empty(); });
+  return all;
+}
+
+// Each line that is shown is printed, in that order. Figures of memory depend on the processor and its library and are not compared.
+void expect_shows(const Shown& shown, const std::string& printed) {
+  const std::vector<std::string> lines = lines_of(printed);
+  size_t at = 0;
+  bool in_memory = false;
+  for (const std::string& line : shown.lines) {
+    if (line.rfind("memory of a device", 0) == 0) in_memory = true;
+    const bool skip = in_memory || line == "..." || line.empty() || line.rfind("error: the model does not fit", 0) == 0;
+    if (line.rfind("fits: ", 0) == 0) in_memory = false;
+    if (skip) continue;
+    while (at < lines.size() && lines[at] != line) ++at;
+    EXPECT_LT(at, lines.size()) << "the program does not print (here): " << line << "\n" << printed;
+  }
+}
+
+TEST(Cli, TheReadmeShowsWhatTheProgramPrints) {
+  const std::filesystem::path root = std::filesystem::path(ESPALIER_TEST_DIR).parent_path(), before = std::filesystem::current_path();
+  std::filesystem::current_path(root);
+  int compared = 0;
+  for (const Shown& shown : shown_in(content_of("README.md"))) {
+    const bool refused = !shown.lines.empty() && shown.lines[0].rfind("error: ", 0) == 0;
+    if (!refused && shown.words[0] != "inspect" && shown.words[0] != "plan" && shown.words[0] != "explain") continue;
+    Finished finished = espalier(shown.words);
+    SCOPED_TRACE(shown.words[0]);
+    expect_shows(shown, refused ? finished.err : finished.out);
+    ++compared;
+  }
+  std::filesystem::current_path(before);
+  EXPECT_GE(compared, 5);
 }
 
 }  // namespace

@@ -42,7 +42,8 @@ int64_t peak_resident_bytes() {
 
 struct Run {
   nn::History history;
-  std::vector<int64_t> planned_bytes, counted_bytes;  // of one step of `batch` samples
+  std::vector<Collective> collectives;                // of one step of `batch` samples, as the two below
+  std::vector<int64_t> planned_bytes, counted_bytes;
   int64_t batch = 0;
   int signal = 0;
 };
@@ -68,6 +69,7 @@ Json train_json(const nn::Trainer& trainer, const Run& run) {
           {"variables", variables_json(trainer)},
           {"batch", batch_json(trainer.distribution(), run.batch)},
           {"memory", memory_json(trainer, trainer.allocated_bytes())},
+          {"collectives", collectives_json(run.collectives)},
           {"communication_bytes", run.planned_bytes},
           {"communication_bytes_counted", run.counted_bytes},
           {"fits", trainer.fits()},
@@ -102,7 +104,9 @@ std::string summary(const nn::Trainer& trainer, const Run& run, const Options& o
 Run fit(const Options& options, nn::Trainer& trainer, const Dataset& data, const Dataset* validation) {
   Run run;
   run.batch = std::min(options.batch_size, data.size());
-  run.planned_bytes = trainer.program(nn::StepKind::kTrain, run.batch).communication_bytes;
+  const Compiled& step = trainer.program(nn::StepKind::kTrain, run.batch);
+  run.collectives = step.collectives;
+  run.planned_bytes = step.communication_bytes;
   CountCommunication count(trainer, run.batch);
   Progress progress(progress_form(), "epoch", options.epochs, data.size());
   nn::FitOptions fit_options{
