@@ -10,10 +10,12 @@
 namespace espalier {
 
 enum class Views { kSome, kNone };  // kNone where values get shardings, which a view would have to share
+enum class Kinds { kFew, kMany };   // kMany: also other reductions, windows, transposes, softmax
 
 class RandomGraph {
  public:
-  explicit RandomGraph(unsigned seed, int64_t n = 5, Views views = Views::kSome) : random_(seed), n_(n), views_(views), builder_(graph_) {}
+  explicit RandomGraph(unsigned seed, int64_t n = 5, Views views = Views::kSome, Kinds kinds = Kinds::kFew)
+      : random_(seed), n_(n), views_(views), kinds_(kinds), builder_(graph_) {}
 
   Graph make(int ops) {
     for (const char* name : {"w0", "w1", "w2"}) variables_.push_back(input(Role::kVariable, name, {n_, n_}));
@@ -54,7 +56,7 @@ class RandomGraph {
   void step() {
     static const std::vector<std::string> unary = {"tanh", "sigmoid", "relu", "negate", "abs"},
                                           binary = {"add", "multiply", "maximum", "greater"};
-    switch (upto(12)) {
+    switch (upto(kinds_ == Kinds::kMany ? 20 : 12)) {
       case 0:
       case 1:
       case 2:
@@ -80,10 +82,57 @@ class RandomGraph {
         squares_.push_back(builder_.op("reshape", {flat}, {{"shape", std::vector<int64_t>{n_, n_}}}));
         break;
       }
-      default:
+      case 10:
+      case 11:
         squares_.push_back(bounded(builder_.op("matmul", {any(squares_), any(squares_)}, {{"factors", std::string("mk,kn->mn")}})));
+        break;
+      default:
+        rarer_step();
     }
     if (upto(15) == 0) update();
+  }
+  void rarer_step() {
+    using Integers = std::vector<int64_t>;
+    ValueId x = any(squares_), y = any(squares_);
+    const int64_t dim = upto(2), keep = upto(2);
+    switch (upto(8)) {
+      case 0:
+      case 1: {  // sums meet other reductions over the same dim
+        static const std::vector<std::string> reductions = {"reduce_sum", "reduce_max", "logsumexp"};
+        ValueId r = builder_.op(reductions[static_cast<size_t>(upto(3))], {x}, {{"dims", Integers{dim}}, {"keep", keep}});
+        if (keep == 1)
+          squares_.push_back(builder_.op("add", {y, r}));
+        else
+          rows_.push_back(upto(2) == 0 ? r : builder_.op("subtract", {r, any(rows_)}));
+        break;
+      }
+      case 2:
+        squares_.push_back(builder_.op("transpose", {x}, {{"permutation", Integers{1, 0}}}));
+        break;
+      case 3: {  // rows one further: the last falls out, zeros come in
+        Integers size = {n_, n_}, zero = {0, 0}, one = {0, 0};
+        size[static_cast<size_t>(dim)] -= 1;
+        one[static_cast<size_t>(dim)] = 1;
+        ValueId part = builder_.op("slice", {x}, {{"begin", zero}, {"size", size}});
+        squares_.push_back(builder_.op("pad", {part}, {{"before", one}, {"after", zero}}));
+        break;
+      }
+      case 4: {
+        Integers begin = {0, 0}, size = {n_, n_};
+        begin[static_cast<size_t>(dim)] = n_ / 2;
+        ValueId both = builder_.op("concat", {x, y}, {{"dim", dim}});
+        squares_.push_back(builder_.op("slice", {both}, {{"begin", begin}, {"size", size}}));
+        break;
+      }
+      case 5:
+        squares_.push_back(builder_.op("softmax", {x}, {{"dim", dim}}));
+        break;
+      case 6:
+        squares_.push_back(builder_.op("broadcast", {any(rows_)}, {{"shape", Integers{n_, n_}}, {"dims", Integers{dim}}}));
+        break;
+      default:
+        squares_.push_back(builder_.op("multiply", {x, builder_.op("sigmoid", {y})}));
+    }
   }
   ValueId bounded(ValueId id) { return upto(2) == 0 ? id : builder_.op("tanh", {id}); }
 
@@ -131,6 +180,7 @@ class RandomGraph {
   std::mt19937 random_;
   int64_t n_;
   Views views_;
+  Kinds kinds_;
   Graph graph_;
   Builder builder_;
   std::vector<ValueId> variables_, squares_, rows_, scalars_;

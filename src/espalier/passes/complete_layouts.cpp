@@ -28,6 +28,8 @@ struct Traffic {
 };
 
 constexpr Traffic kImpossible = {std::numeric_limits<int64_t>::max() / 4, std::numeric_limits<int64_t>::max() / 4};
+// Whether a value holds sums pending over all these axes. A maximum or log-sum-exp pending over the same axis is another thing.
+bool carries(const Sharding& held, AxisSet axes) { return held.reduction == Reduction::kSum && (held.pending & axes) == axes; }
 Traffic halved(const Traffic& traffic) { return {traffic.bytes / 2, traffic.cost / 2}; }
 
 // Traffic between shardings, remembered: the search asks the same question hundreds of times.
@@ -148,7 +150,7 @@ std::vector<int> LayoutSearch::axis_options(int op, int axis) const {
   for (size_t i = 0; i < node.operands.size(); ++i) {
     const Sharding& held = sharding_[static_cast<size_t>(node.operands[i])];
     offer_cuts(rule.operands[i], held);
-    if (node.def->linearity != Linearity::kNone && (held.pending >> axis & 1) && held.reduction == Reduction::kSum) offer(kPass);
+    if (node.def->linearity != Linearity::kNone && carries(held, AxisSet{1} << axis)) offer(kPass);
   }
   for (size_t r = 0; r < node.results.size(); ++r)
     for (const Sharding& form : wanted(node.results[r], op)) offer_cuts(rule.results[r], form);
@@ -178,8 +180,7 @@ OpLayout LayoutSearch::assemble(int op, const std::vector<int>& axes, const std:
     for (size_t i = 0; i < node.operands.size(); ++i) {
       const std::vector<int>& linear = node.def->linear_operands;
       bool may = linear.empty() || std::find(linear.begin(), linear.end(), static_cast<int>(i)) != linear.end();
-      if (may && (sharding_[static_cast<size_t>(node.operands[i])].pending & layout.pass) == layout.pass)
-        layout.carrier = static_cast<int>(i);
+      if (may && carries(sharding_[static_cast<size_t>(node.operands[i])], layout.pass)) layout.carrier = static_cast<int>(i);
     }
   return layout;
 }
@@ -193,7 +194,7 @@ bool LayoutSearch::legal(int op, const OpLayout& layout) const {
   if (rule.reduction != Reduction::kSum) return false;
   if (node.def->linearity == Linearity::kEach) return layout.carrier >= 0;
   return std::all_of(node.operands.begin(), node.operands.end(),
-                     [&](ValueId id) { return (sharding_[static_cast<size_t>(id)].pending & layout.pass) == layout.pass; });
+                     [&](ValueId id) { return carries(sharding_[static_cast<size_t>(id)], layout.pass); });
 }
 
 std::vector<OpLayout> LayoutSearch::candidates(int op) const {

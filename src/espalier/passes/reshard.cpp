@@ -100,7 +100,7 @@ int64_t move_bytes(const Move& move, const TensorType& type, const DeviceMesh& m
 }
 
 std::vector<Move> plan_moves(const Sharding& from, const Sharding& to, const TensorType& type, const DeviceMesh& mesh) {
-  ESPALIER_ASSERT((to.pending & ~from.pending) == 0);
+  ESPALIER_ASSERT((to.pending & ~from.pending) == 0 && (to.pending == 0 || to.reduction == from.reduction));
   if (from == to) return {};
   // Dijkstra over the few shardings on the way; every path ends with one movement into `to`.
   std::unordered_map<Sharding, Path, ShardingHash> best = {{from, {}}};
