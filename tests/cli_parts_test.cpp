@@ -119,6 +119,7 @@ TEST(Progress, FiguresAreShort) {
   EXPECT_EQ(bar_text(1, 3), "━━━");
   EXPECT_EQ(bar_text(2, 3), "━━━");
   EXPECT_EQ(logs_text({{"loss", 0.43216}, {"accuracy", 1}}), "loss 0.4322  accuracy 1.0000");
+  EXPECT_EQ(logs_text({{"loss", -NAN}}), "loss nan");
 }
 
 TEST(Help, EveryOptionSaysWhatItIs) {

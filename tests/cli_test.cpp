@@ -575,6 +575,18 @@ TEST(Cli, StandardOutputMayGoAwayOrBeFull) {
   EXPECT_EQ(disk.err.rfind("error: ", 0), 0u) << disk.err;
 }
 
+TEST(Cli, ALimitOnFileSizesIsAFailureOfStorage) {
+  Scratch scratch;
+  ProcessOptions limited;
+  limited.file_limit = 4096;  // the weights take 11 KiB
+  const std::string path = scratch / "w.safetensors";
+  Finished run = espalier(synthetic("train") + Words{"--save", path, "--quiet"}, limited);
+  EXPECT_EQ(run.code, 4);
+  EXPECT_EQ(run.err.rfind("error: ", 0), 0u) << run.err;
+  EXPECT_NE(run.err.find(path), std::string::npos) << run.err;
+  EXPECT_EQ(scratch.file_count(), 0u);  // no temporary file stays behind
+}
+
 // --- the README ----------------------------------------------------------------------------------------------------------------------
 
 struct Shown {

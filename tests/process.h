@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +24,7 @@ struct ProcessOptions {
   std::string input = {};
   enum class Stdout { kKept, kClosedReader, kFull } stdout_to = Stdout::kKept;
   enum class Stderr { kKept, kTerminal } stderr_to = Stderr::kKept;
+  int64_t file_limit = 0;  // bytes of the largest file that may be written; 0 for any
   // Sends `signal` once standard error holds `signal_at`.
   int signal = 0;
   std::string signal_at = {};
@@ -71,6 +73,10 @@ inline Finished run_process(const std::vector<std::string>& words, const Process
     ::dup2(out.write_end, STDOUT_FILENO);
     ::dup2(err.write_end, STDERR_FILENO);
     std::signal(SIGPIPE, SIG_DFL);
+    if (options.file_limit > 0) {
+      rlimit limit = {static_cast<rlim_t>(options.file_limit), static_cast<rlim_t>(options.file_limit)};
+      ::setrlimit(RLIMIT_FSIZE, &limit);
+    }
     ::execv(argv[0], argv.data());
     ::_exit(127);
   }

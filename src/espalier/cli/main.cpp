@@ -68,5 +68,6 @@ int guarded(int argc, const char* const* argv) {
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // a reader that goes away must not end a training; write_output tells
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit on the size of files is a failure of storage (EFBIG) that names the file
   return espalier::cli::guarded(argc, argv);
 }

@@ -52,7 +52,10 @@ std::string seconds_text(double seconds) {
 
 std::string logs_text(const nn::Logs& logs) {
   std::string text;
-  for (const auto& [name, value] : logs) text += fmt::format("{}{} {:.4f}", text.empty() ? "" : "  ", name, value);
+  for (const auto& [name, value] : logs) {
+    const double shown = std::isnan(value) ? std::abs(value) : value;  // a NaN's sign means nothing
+    text += fmt::format("{}{} {:.4f}", text.empty() ? "" : "  ", name, shown);
+  }
   return text;
 }
 

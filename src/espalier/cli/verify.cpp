@@ -20,9 +20,9 @@ namespace {
 
 constexpr int64_t kDefaultSteps = 3;  // the first shows forward and backward, the second the update, the third the optimizer's state
 
-// Gradients are compared against at least this part of the step's largest: sums of terms of that size round at 1e-7 of it, and what
-// rounding leaves of a gradient that is zero (of a bias in front of a batch normalisation, say) is no difference.
-constexpr double kFloor = 1e-2;
+// Gradients are compared against at least this part of the step's largest: sums of terms of that size round at some 1e-7 of it (a batch
+// normalisation's sums at several), and what rounding leaves of a gradient that is zero (of a bias in front of it, say) is no difference.
+constexpr double kFloor = 1e-1;
 
 struct FirstDifference {
   int64_t step = 0;
