@@ -9,13 +9,15 @@
 
 namespace espalier {
 
-enum class Views { kSome, kNone };  // kNone where values get shardings, which a view would have to share
-enum class Kinds { kFew, kMany };   // kMany: also other reductions, windows, transposes, softmax
+enum class Views { kSome, kNone };    // kNone where values get shardings, which a view would have to share
+enum class Updates { kSome, kNone };  // kNone where the graph is to be differentiated
+enum class Kinds { kFew, kMany };     // kMany: also other reductions, windows, transposes, softmax
 
 class RandomGraph {
  public:
-  explicit RandomGraph(unsigned seed, int64_t n = 5, Views views = Views::kSome, Kinds kinds = Kinds::kFew)
-      : random_(seed), n_(n), views_(views), kinds_(kinds), builder_(graph_) {}
+  explicit RandomGraph(unsigned seed, int64_t n = 5, Views views = Views::kSome, Kinds kinds = Kinds::kFew,
+                       Updates updates = Updates::kSome)
+      : random_(seed), n_(n), views_(views), kinds_(kinds), updates_(updates), builder_(graph_) {}
 
   Graph make(int ops) {
     for (const char* name : {"w0", "w1", "w2"}) variables_.push_back(input(Role::kVariable, name, {n_, n_}));
@@ -138,7 +140,7 @@ class RandomGraph {
 
   // The new value of a variable, anywhere in the order: by an update op, by a product, or by whatever is there already.
   void update() {
-    if (updated_ == variables_.size()) return;
+    if (updated_ == variables_.size() || updates_ == Updates::kNone) return;
     Phase phase = std::exchange(builder_.phase, Phase::kUpdate);
     ValueId old = variables_[updated_], fresh = kNoValue, gradient = any(squares_);
     switch (upto(5)) {
@@ -181,6 +183,7 @@ class RandomGraph {
   int64_t n_;
   Views views_;
   Kinds kinds_;
+  Updates updates_;
   Graph graph_;
   Builder builder_;
   std::vector<ValueId> variables_, squares_, rows_, scalars_;

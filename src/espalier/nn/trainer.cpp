@@ -114,6 +114,7 @@ struct Trainer::State {
   void resolve_layouts();
   Pins pins_for(const Graph& graph) const;
   Sharding sharding_of_state(const std::string& name) const;
+  const VariableReport& variable(const std::string& path) const;
   Program& program(int kind, int64_t batch);
   Program& ready(int kind, int64_t batch);
   void run(Program& program, const Dataset* data, std::span<const int64_t> samples);
@@ -461,15 +462,34 @@ void Trainer::predict(const Dataset& data, const std::function<void(int, int64_t
   if (progress != nullptr) progress->on_epoch_end(0, {});
 }
 
-std::vector<float> Trainer::weight(const std::string& path) {
-  Program& program = state_->ready(kInitialization, 0);
-  for (const VariableReport& v : state_->variables)
-    if (v.path == path)
-      return state_->gather({.type = v.type, .sharding = v.sharding},
-                            [&](int64_t device) { return state_->executor->state(*program.executable, path, device); });
+const VariableReport& Trainer::State::variable(const std::string& path) const {
   std::vector<std::string> paths;
-  for (const VariableReport& v : state_->variables) paths.push_back(v.path);
-  usage_error(fmt::format("there is no variable '{}'", path), state_->model.name(), suggest(path, paths));
+  for (const VariableReport& v : variables) {
+    if (v.path == path) return v;
+    paths.push_back(v.path);
+  }
+  usage_error(fmt::format("there is no variable '{}'", path), model.name(), suggest(path, paths));
+}
+
+std::vector<float> Trainer::weight(const std::string& path) {
+  const VariableReport& v = state_->variable(path);
+  Program& program = state_->ready(kInitialization, 0);
+  return state_->gather({.type = v.type, .sharding = v.sharding},
+                        [&](int64_t device) { return state_->executor->state(*program.executable, path, device); });
+}
+
+std::vector<float> Trainer::shard(const std::string& path, int64_t device) {
+  const VariableReport& v = state_->variable(path);
+  if (device < 0 || device >= state_->mesh->size())
+    usage_error(fmt::format("there is no device {}", device), to_string(*state_->mesh), "count devices from 0, row-major");
+  Program& program = state_->ready(kInitialization, 0);
+  std::vector<float> part(static_cast<size_t>(local_shape(v.sharding, v.type.shape, *state_->mesh, device).volume()));
+  const void* from = state_->executor->state(*program.executable, path, device);
+  if (v.type.dtype == DType::kI32)
+    std::copy_n(static_cast<const int32_t*>(from), part.size(), part.begin());
+  else
+    std::copy_n(static_cast<const float*>(from), part.size(), part.begin());
+  return part;
 }
 
 std::vector<float> Trainer::gradient(const std::string& path) {

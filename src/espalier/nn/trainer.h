@@ -90,6 +90,8 @@ class Trainer {
   // The whole logical tensor, put together from its shards. Gradients only with keep_gradients, after train_batch.
   std::vector<float> weight(const std::string& path);
   std::vector<float> gradient(const std::string& path);
+  // What one device holds of a variable, of the local shape. Copies on several devices are equal in bits.
+  std::vector<float> shard(const std::string& path, int64_t device);
   void request_stop() noexcept;  // fit ends after the step in progress
 
   std::vector<int64_t> allocated_bytes() const;     // of each device's arena, measured
