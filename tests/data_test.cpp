@@ -385,6 +385,11 @@ TEST(Order, IsAPermutationOfSeedAndEpoch) {
   EXPECT_NE(epoch_order(1000, 5, 3, Shuffle::kYes), epoch_order(1000, 5, 3, Shuffle::kNo));
 }
 
+TEST(Order, OfMoreSamplesThanMemoryHoldsIsRefusedBeforeItIsAllocated) {
+  for (int64_t n : {int64_t{1} << 60, INT64_MAX})
+    expect_error(ErrorKind::kMemory, {std::to_string(n), "--samples"}, [&] { epoch_order(n, 5, 0, Shuffle::kNo); });
+}
+
 TEST(Order, EveryPermutationIsEquallyLikely) {
   constexpr int kTrials = 24'000;
   std::map<std::vector<int64_t>, int> counts;

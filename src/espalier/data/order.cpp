@@ -1,8 +1,12 @@
 #include "espalier/data/order.h"
 
+#include <fmt/format.h>
+
 #include <numeric>
 #include <utility>
 
+#include "espalier/base/error.h"
+#include "espalier/base/machine_memory.h"
 #include "espalier/base/philox.h"
 
 namespace espalier {
@@ -54,6 +58,9 @@ class Words {
 }  // namespace
 
 std::vector<int64_t> epoch_order(int64_t n, uint64_t seed, int64_t epoch, Shuffle shuffle) {
+  if (n > machine_memory() / static_cast<int64_t>(sizeof(int64_t)))
+    throw Error(ErrorKind::kMemory, fmt::format("the order of {} samples does not fit into this machine's memory", n), "",
+                "take fewer, with --samples");
   std::vector<int64_t> order(static_cast<size_t>(n));
   std::iota(order.begin(), order.end(), int64_t{0});
   if (shuffle == Shuffle::kNo) return order;
