@@ -540,7 +540,7 @@ TEST(Cli, ALogGetsPlainLinesAndATerminalABar) {
   terminal.stderr_to = ProcessOptions::Stderr::kTerminal;
   Finished bar = espalier({"train", kTwoDense, "--data", "synthetic", "--samples", "20000", "--epochs", "2"}, terminal);
   EXPECT_EQ(bar.code, 0);
-  expect_has(bar.err, "━");
+  expect_has(bar.err, "╺");
   expect_has(bar.err, " left");
   expect_has(bar.err, "\r\x1b[K");
   EXPECT_EQ(espalier(synthetic("train") + Words{"--quiet"}, terminal).err, "");
