@@ -206,7 +206,7 @@ TEST_P(GoldenTrain, IsKeras) {
 
   const nn::Logs logs = trainer.evaluate(*data);
   for (const auto& [name, value] : golden["evaluate"].items()) {
-    const auto entry = std::find_if(logs.begin(), logs.end(), [&](const auto& log) { return log.first == name; });
+    const auto entry = std::find_if(logs.begin(), logs.end(), [&, wanted = name](const auto& log) { return log.first == wanted; });
     ASSERT_NE(entry, logs.end()) << name;
     EXPECT_LE(relative(entry->second, value.get<double>()), kWeightTolerance) << name << ": " << entry->second;
   }
