@@ -8,6 +8,7 @@
 #include "espalier/cli/difference.h"
 #include "espalier/cli/layout_file.h"
 #include "espalier/cli/option_table.h"
+#include "espalier/cli/output.h"
 #include "espalier/cli/progress.h"
 #include "espalier/cli/wrap.h"
 #include "expect_error.h"
@@ -120,6 +121,11 @@ TEST(Progress, FiguresAreShort) {
   EXPECT_EQ(bar_text(2, 3), "━━━");
   EXPECT_EQ(logs_text({{"loss", 0.43216}, {"accuracy", 1}}), "loss 0.4322  accuracy 1.0000");
   EXPECT_EQ(logs_text({{"loss", -NAN}}), "loss nan");
+}
+
+TEST(Output, MessagesStayOnOneLine) {
+  EXPECT_EQ(one_line("axis 'a\nb'; \x1b[31mred\t\x7f"), "axis 'a\\nb'; \\x1b[31mred\\x09\\x7f");
+  EXPECT_EQ(one_line("дата ─"), "дата ─");
 }
 
 TEST(Help, EveryOptionSaysWhatItIs) {

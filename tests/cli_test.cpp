@@ -184,6 +184,13 @@ TEST(Cli, WrongWordsSayWhatWhereAndWhatToDo) {
   }
 }
 
+TEST(Cli, AnErrorIsOneLineWhateverTheWordsHold) {
+  Finished run = espalier({"plan", kTwoDense, "--mesh", "data=2\n\x1b[2J"});
+  EXPECT_EQ(run.code, 2);
+  EXPECT_EQ(lines_of(run.err).size(), 1u) << run.err;
+  EXPECT_EQ(run.err.find('\x1b'), std::string::npos) << run.err;
+}
+
 TEST(Cli, OptionsWithoutEffectAreNoted) {
   Finished finished = espalier({"plan", kTwoDense, "--save", "x"});
   EXPECT_EQ(finished.code, 0);

@@ -1,6 +1,5 @@
 // espalier: the program. Reads the command line, runs one command, and turns what was thrown into one line and an exit code.
 #include <csignal>
-#include <cstdio>
 #include <exception>
 #include <new>
 
@@ -44,7 +43,7 @@ int run(int argc, const char* const* argv) {
 }
 
 int report(const std::string& text, int code) {
-  std::fprintf(stderr, "error: %s\n", text.c_str());
+  print_error(text);
   return code;
 }
 

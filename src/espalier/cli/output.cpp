@@ -1,5 +1,6 @@
 #include "espalier/cli/output.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -19,6 +20,22 @@ void write_output(const std::string& text) {
   }
 }
 
-void note(const std::string& text) { std::fprintf(stderr, "note: %s\n", text.c_str()); }
+std::string one_line(const std::string& text) {
+  std::string line;
+  for (char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (c == '\n')
+      line += "\\n";
+    else if (code < 0x20 || code == 0x7f)
+      line += fmt::format("\\x{:02x}", code);
+    else
+      line += c;
+  }
+  return line;
+}
+
+void note(const std::string& text) { std::fprintf(stderr, "note: %s\n", one_line(text).c_str()); }
+
+void print_error(const std::string& text) { std::fprintf(stderr, "error: %s\n", one_line(text).c_str()); }
 
 }  // namespace espalier::cli
