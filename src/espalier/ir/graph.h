@@ -87,7 +87,7 @@ class Builder {
   std::vector<ValueId> ops(const std::string& name, std::vector<ValueId> operands, Attrs attrs = {});
 
   Graph& graph() { return graph_; }
-  const Dims& shape(ValueId id) const { return graph_.type(id).shape; }
+  Dims shape(ValueId id) const { return graph_.type(id).shape; }  // a copy: the next op moves the list of values
   Phase phase = Phase::kForward;
   std::string scope;
 

@@ -26,7 +26,7 @@ class Trace {
   Trace(Graph& graph, const LayerTable& table, Mode mode, uint64_t seed) : builder_(graph), table_(table), mode_(mode), seed_(seed) {}
 
   Builder& builder() { return builder_; }
-  const Dims& shape(ValueId id) const { return builder_.shape(id); }
+  Dims shape(ValueId id) const { return builder_.shape(id); }
   Mode mode() const { return mode_; }
   uint64_t seed() const { return seed_; }
 
