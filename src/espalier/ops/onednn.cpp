@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <omp.h>
 
+#include <algorithm>
 #include <dnnl.hpp>
 #include <memory>
 
@@ -11,16 +12,23 @@
 namespace espalier::ops {
 namespace {
 
-// oneDNN's team of threads is OpenMP's, whose size is a property of the calling thread.
+// oneDNN's team of threads is OpenMP's, whose size is a property of the calling thread. A primitive divides its work by the size it was
+// made for and silently leaves out what a smaller team would have to do, so the team is given exactly that size or none.
 class TeamSize {
  public:
-  explicit TeamSize(int threads) : before_(omp_get_max_threads()) { omp_set_num_threads(threads); }
-  ~TeamSize() { omp_set_num_threads(before_); }
+  explicit TeamSize(int threads) : before_(omp_get_max_threads()), dynamic_(omp_get_dynamic()) {
+    omp_set_dynamic(0);
+    omp_set_num_threads(threads);
+  }
+  ~TeamSize() {
+    omp_set_num_threads(before_);
+    omp_set_dynamic(dynamic_);
+  }
   TeamSize(const TeamSize&) = delete;
   TeamSize& operator=(const TeamSize&) = delete;
 
  private:
-  int before_;
+  int before_, dynamic_;
 };
 
 // Products of fewer multiplications than this are done by the calling thread: some 30 us of one core, where waking a team costs 5 us on
@@ -30,7 +38,7 @@ constexpr int64_t kTeamMultiplications = 1 << 20;
 int worthwhile_threads(const MatrixView& a, const MatrixView& b, int threads) {
   int64_t multiplications = b.sizes.back();
   for (int64_t size : a.sizes) multiplications *= size;
-  return multiplications < kTeamMultiplications ? 1 : threads;
+  return multiplications < kTeamMultiplications ? 1 : std::min(threads, omp_get_thread_limit());  // OMP_THREAD_LIMIT: the user's word
 }
 
 dnnl::memory::desc describe(const MatrixView& view) { return {view.sizes, dnnl::memory::data_type::f32, view.strides}; }
