@@ -42,7 +42,7 @@ int64_t peak_resident_bytes() {
 
 struct Run {
   nn::History history;
-  std::vector<Collective> collectives;                // of one step of `batch` samples, as the two below
+  std::vector<Collective> collectives;  // of one step of `batch` samples, as the two below
   std::vector<int64_t> planned_bytes, counted_bytes;
   int64_t batch = 0;
   int signal = 0;
