@@ -75,11 +75,12 @@ TEST(Cli, FlagsArePinned) {
     const std::regex flag("\n  (--[a-z-]+)");
     for (std::sregex_iterator at(help.out.begin(), help.out.end(), flag), end; at != end; ++at) seen.insert((*at)[1]);
   }
-  EXPECT_EQ(seen, (std::set<std::string>{"--batch-axis", "--batch-size", "--data",      "--device-memory", "--devices",      "--epochs",
-                                         "--help",       "--json",       "--layout",    "--learning-rate", "--loss",         "--mesh",
-                                         "--metrics",    "--momentum",   "--nesterov",  "--optimizer",     "--out",          "--quiet",
-                                         "--samples",    "--save",       "--seed",      "--shuffle",       "--skip-pass",    "--steps",
-                                         "--strict",     "--threads",    "--tolerance", "--version",       "--weight-decay", "--weights"}));
+  EXPECT_EQ(seen, (std::set<std::string>{"--batch-axis", "--batch-size", "--data",      "--device-memory", "--devices",   "--epochs",
+                                         "--help",       "--json",       "--layout",    "--learning-rate", "--loss",      "--mesh",
+                                         "--metrics",    "--momentum",   "--nesterov",  "--optimizer",     "--out",       "--quiet",
+                                         "--samples",    "--save",       "--seed",      "--shuffle",       "--skip-pass", "--steps",
+                                         "--strict",     "--threads",    "--tolerance", "--trace",         "--version",   "--weight-decay",
+                                         "--weights"}));
 }
 
 TEST(Cli, HelpTeachesWithinEightyColumns) {
@@ -592,6 +593,40 @@ TEST(Cli, ALimitOnFileSizesIsAFailureOfStorage) {
   EXPECT_EQ(run.err.rfind("error: ", 0), 0u) << run.err;
   EXPECT_NE(run.err.find(path), std::string::npos) << run.err;
   EXPECT_EQ(scratch.file_count(), 0u);  // no temporary file stays behind
+}
+
+TEST(Cli, ATraceIsWrittenWhenTrainingEnds) {
+  Scratch scratch;
+  const std::string path = scratch / "trace.json";
+  const Json train = report(synthetic("train") + Words{"--mesh", "data=2", "--trace", path});
+  const Json trace = Json::parse(content_of(path));
+  std::vector<int64_t> bytes(2);  // of step 1, by device
+  for (const Json& event : trace["traceEvents"])
+    if (event["ph"] == "X" && event["args"]["run"] == "train" && event["args"]["step"] == 1)
+      bytes[event["pid"].get<size_t>() - 1] += event["args"]["bytes"].get<int64_t>();
+  EXPECT_EQ(Json(bytes), train["communication_bytes_counted"]);
+  EXPECT_GT(bytes[0], 0);
+
+  ProcessOptions interrupted;
+  interrupted.signal = SIGINT;
+  interrupted.signal_at = "epoch 2/";
+  EXPECT_EQ(espalier(synthetic("train") + Words{"--epochs", "1000000", "--trace", path}, interrupted).code, 128 + SIGINT);
+  EXPECT_GT(Json::parse(content_of(path))["traceEvents"].size(), 12u);
+}
+
+TEST(Cli, ATraceThatCannotBeWrittenIsRefusedBeforeTraining) {
+  Scratch scratch;
+  Finished missing = espalier(synthetic("train") + Words{"--trace", scratch / "none/trace.json"});
+  EXPECT_EQ(missing.code, 4);
+  expect_has(first_line(missing.err), scratch / "none/trace.json");
+  Finished twice = espalier(synthetic("train") + Words{"--trace", scratch / "x", "--save", scratch / "x"});
+  EXPECT_EQ(twice.code, 2);
+  expect_has(twice.err, "error: --trace and --save name the same file: '" + (scratch / "x") + "'; give two files");
+  EXPECT_EQ(scratch.file_count(), 0u);
+  ProcessOptions limited;
+  limited.file_limit = 4096;
+  EXPECT_EQ(espalier(synthetic("train") + Words{"--trace", scratch / "x", "--quiet"}, limited).code, 4);
+  EXPECT_EQ(scratch.file_count(), 0u);
 }
 
 // --- the README ----------------------------------------------------------------------------------------------------------------------

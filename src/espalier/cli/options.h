@@ -35,7 +35,7 @@ struct Options {
   std::optional<double> learning_rate, momentum, weight_decay;
   std::optional<bool> nesterov;
 
-  std::string weights, save, out;
+  std::string weights, save, out, trace;
   int64_t device_memory = 0;  // bytes; 0: this machine's over the devices
   int threads = 0;            // 0: all cores
   std::set<std::string> skip_passes;

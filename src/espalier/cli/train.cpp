@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "espalier/base/error.h"
 #include "espalier/base/text.h"
 #include "espalier/cli/commands.h"
 #include "espalier/cli/fit_budget.h"
@@ -13,6 +14,7 @@
 #include "espalier/cli/progress.h"
 #include "espalier/cli/report.h"
 #include "espalier/cli/session.h"
+#include "espalier/cli/trace_file.h"
 
 namespace espalier::cli {
 namespace {
@@ -98,6 +100,7 @@ std::string summary(const nn::Trainer& trainer, const Run& run, const Options& o
   text += fmt::format("a device: {} of memory, receives {} a step\n", format_bytes(*std::max_element(bytes.begin(), bytes.end())),
                       format_bytes(*std::max_element(run.counted_bytes.begin(), run.counted_bytes.end())));
   if (!options.save.empty()) text += fmt::format("weights saved in '{}'\n", options.save);
+  if (!options.trace.empty()) text += fmt::format("trace written to '{}'\n", options.trace);
   return text;
 }
 
@@ -120,10 +123,21 @@ Run fit(const Options& options, nn::Trainer& trainer, const Dataset& data, const
   return run;
 }
 
+// Opened before anything is computed, so that a place that cannot be written is told at once. Null without --trace.
+std::unique_ptr<TraceFile> open_trace(const Options& options, Job& job) {
+  if (options.trace.empty()) return nullptr;
+  if (!options.save.empty() && local_files().resolve(options.trace) == local_files().resolve(options.save))
+    usage_error("--trace and --save name the same file", fmt::format("'{}'", options.trace), "give two files");
+  auto trace = std::make_unique<TraceFile>(local_files(), options.trace, job.distribution.mesh);
+  job.options.on_run = [file = trace.get()](const nn::RunTrace& run) { file->add(run); };
+  return trace;
+}
+
 }  // namespace
 
 int train(const Options& options) {
-  const Job job = read_job(options);
+  Job job = read_job(options);
+  const std::unique_ptr<TraceFile> trace = open_trace(options, job);
   std::unique_ptr<nn::Trainer> trainer = make_trainer(options, job);
   std::unique_ptr<Dataset> data = open_samples(options, *trainer, DataSplit::kTrain, nn::StepKind::kTrain);
   std::unique_ptr<Dataset> validation = open_validation(options, *trainer);
@@ -133,6 +147,7 @@ int train(const Options& options) {
   require_fit(job, *trainer, prepare);
   prepare_weights(options, *trainer, Untrained::kExpected);
   Run run = fit(options, *trainer, *data, validation.get());
+  if (trace != nullptr) trace->commit();
   if (options.json)
     print_json(train_json(*trainer, run));
   else

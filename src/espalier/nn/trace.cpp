@@ -11,8 +11,6 @@
 
 namespace espalier::nn {
 
-namespace {
-
 const char* to_string(StepKind kind) {
   switch (kind) {
     case StepKind::kTrain:
@@ -24,6 +22,8 @@ const char* to_string(StepKind kind) {
   }
   return "";
 }
+
+namespace {
 
 Dims with_batch(int64_t batch, const Dims& sample) {
   Dims shape = {batch};

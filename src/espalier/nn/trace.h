@@ -18,6 +18,7 @@
 namespace espalier::nn {
 
 enum class StepKind { kTrain, kEvaluate, kPredict };
+const char* to_string(StepKind kind);  // "train", ...
 
 struct StepOptions {
   bool keep_gradients = false;  // gradient/VARIABLE of each trainable variable, before clipping, for `verify`

@@ -106,6 +106,7 @@ struct Trainer::State {
   int cores = 1;
 
   std::map<std::pair<int, int64_t>, Program> programs;  // by kind and batch; kind -1: initialization
+  espalier::Trace trace;                                // of one run, while somebody wants to know
   std::unique_ptr<Executor> executor;
   int64_t updates = 0;
   std::atomic<bool> stop = false;
@@ -118,6 +119,7 @@ struct Trainer::State {
   Program& program(int kind, int64_t batch);
   Program& ready(int kind, int64_t batch);
   void run(Program& program, const Dataset* data, std::span<const int64_t> samples);
+  void report_run(const Program& program);
   double scalar_result(const Program& program, const std::string& name);
   BatchResult batch_result(const Program& program, int64_t samples);
   std::vector<float> gather(const Value& value, const ShardOf& shard);
@@ -198,7 +200,8 @@ Program& Trainer::State::program(int kind, int64_t batch) {
 Program& Trainer::State::ready(int kind, int64_t batch) {
   Program& wanted = program(kind, batch);
   if (wanted.executable != nullptr) return wanted;
-  if (executor == nullptr) executor = std::make_unique<Executor>(mesh, ExecutorOptions{.workers = cores});
+  if (executor == nullptr)
+    executor = std::make_unique<Executor>(mesh, ExecutorOptions{.workers = cores, .trace = options.on_run ? &trace : nullptr});
   for (auto& [key, program] : programs)
     if (program.executable == nullptr) program.executable = executor->load(program.compiled);
   return wanted;
@@ -219,8 +222,16 @@ void Trainer::State::run(Program& program, const Dataset* data, std::span<const 
       feed_scalar(value, *mesh, number, shard);
     }
   }
+  if (options.on_run) trace.clear();
   executor->run(*program.executable);
   last = &program;
+  if (options.on_run) report_run(program);
+}
+
+void Trainer::State::report_run(const Program& program) {
+  const bool initializes = program.step.batch == 0, trains = !initializes && program.step.kind == StepKind::kTrain;
+  options.on_run(
+      {*program.compiled, initializes ? "initialize" : to_string(program.step.kind), trains ? updates + 1 : updates, trace.events()});
 }
 
 double Trainer::State::scalar_result(const Program& program, const std::string& name) {

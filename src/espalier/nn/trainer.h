@@ -24,6 +24,14 @@ namespace espalier::nn {
 
 enum class Purpose { kTraining, kInference };  // inference holds no optimizer state
 
+// What one run of a program did. The program stays where it is while the trainer lives.
+struct RunTrace {
+  const Compiled& program;
+  const char* kind;                // "initialize", "train", "evaluate", "predict"
+  int64_t step;                    // the update it makes, from 1; otherwise updates made so far
+  std::vector<TraceEvent> events;  // by begin time
+};
+
 struct TrainerOptions {
   Purpose purpose = Purpose::kTraining;
   int64_t batch_size = 32;
@@ -32,7 +40,8 @@ struct TrainerOptions {
   int64_t device_memory = 0;  // bytes; 0: this machine's memory over the devices
   Unmatched unmatched = Unmatched::kReplicate;
   std::set<std::string> skip_passes = {};
-  bool keep_gradients = false;  // gradients become readable after each step (verify)
+  bool keep_gradients = false;                       // gradients become readable after each step (verify)
+  std::function<void(const RunTrace&)> on_run = {};  // called after each run, with what ran when; nothing is recorded without it
 };
 
 // A variable, how it is cut and why.
