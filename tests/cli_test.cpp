@@ -75,12 +75,12 @@ TEST(Cli, FlagsArePinned) {
     const std::regex flag("\n  (--[a-z-]+)");
     for (std::sregex_iterator at(help.out.begin(), help.out.end(), flag), end; at != end; ++at) seen.insert((*at)[1]);
   }
-  EXPECT_EQ(seen, (std::set<std::string>{"--batch-axis", "--batch-size", "--data",      "--device-memory", "--devices",   "--epochs",
-                                         "--help",       "--json",       "--layout",    "--learning-rate", "--loss",      "--mesh",
-                                         "--metrics",    "--momentum",   "--nesterov",  "--optimizer",     "--out",       "--quiet",
-                                         "--samples",    "--save",       "--seed",      "--shuffle",       "--skip-pass", "--steps",
-                                         "--strict",     "--threads",    "--tolerance", "--trace",         "--version",   "--weight-decay",
-                                         "--weights"}));
+  EXPECT_EQ(seen, (std::set<std::string>{"--batch-axis",   "--batch-size", "--data",     "--device-memory", "--devices",   "--epochs",
+                                         "--help",         "--json",       "--layout",   "--learning-rate", "--loss",      "--mesh",
+                                         "--metrics",      "--momentum",   "--nesterov", "--on-nan",        "--optimizer", "--out",
+                                         "--quiet",        "--samples",    "--save",     "--seed",          "--shuffle",   "--skip-pass",
+                                         "--steps",        "--strict",     "--threads",  "--tolerance",     "--trace",     "--version",
+                                         "--weight-decay", "--weights"}));
 }
 
 TEST(Cli, HelpTeachesWithinEightyColumns) {
@@ -518,22 +518,48 @@ TEST(Cli, ExplainPricesOtherLayouts) {
   EXPECT_EQ(kernel["layout"], Json::parse(R"([null, "model"])"));
   expect_has(kernel["reason"].get<std::string>(), "layout rule 'sequential/dense/kernel' matches it");
   ASSERT_FALSE(kernel["alternatives"].empty());
-  for (const Json& other : kernel["alternatives"]) {
-    // What it says of an alternative is what `plan` says of it.
-    const std::string file = scratch.write("other.json", Json{{"sequential/dense/kernel", other["layout"]}}.dump());
+  std::vector<Json> priced = kernel["alternatives"].get<std::vector<Json>>();
+  priced.push_back(kernel);
+  for (const Json& one : priced) {
+    // What it says of a layout is what `plan` says of it.
+    const std::string file = scratch.write("other.json", Json{{"sequential/dense/kernel", one["layout"]}}.dump());
     Json plan = report({"plan", kTwoDense, "--mesh", "data=2,model=4", "--layout", file});
-    std::vector<int64_t> bytes = plan["communication_bytes"].get<std::vector<int64_t>>();
-    EXPECT_EQ(other["bytes"].get<int64_t>(), *std::max_element(bytes.begin(), bytes.end())) << other;
-    EXPECT_FALSE(other["why_not"].get<std::string>().empty());
+    std::vector<int64_t> bytes = plan["communication_bytes"].get<std::vector<int64_t>>(), peaks;
+    for (const Json& peak : field_of(plan["memory"], "peak")) peaks.push_back(peak);
+    EXPECT_EQ(one["bytes"].get<int64_t>(), *std::max_element(bytes.begin(), bytes.end())) << one;
+    EXPECT_EQ(one["memory"].get<int64_t>(), *std::max_element(peaks.begin(), peaks.end())) << one;
+    const double latency = 16384.0 * static_cast<double>(plan["collectives"].size());
+    EXPECT_EQ(one["cost"].get<double>(), one["bytes"].get<double>() + latency + one["flops"].get<double>()) << one;
   }
+  for (const Json& other : kernel["alternatives"]) EXPECT_FALSE(other["why_not"].get<std::string>().empty());
+  const std::vector<Json> costs = field_of(kernel["alternatives"], "cost");
+  EXPECT_TRUE(std::is_sorted(costs.begin(), costs.end()));
   Json layer = report(Words{"explain", kTwoDense, "sequential/dense"} + layout);
   expect_has(layer["name"].get<std::string>(), "sequential/dense/");
-  expect_has(layer["reason"].get<std::string>(), "receive least");
+  expect_has(layer["reason"].get<std::string>(), "costs least");
+  ASSERT_FALSE(layer["alternatives"].empty());
+  for (const Json& other : layer["alternatives"]) EXPECT_GE(other["cost"].get<double>(), layer["cost"].get<double>()) << other;
   Json bias = report(Words{"explain", kTwoDense, "sequential/dense_1/bias"} + layout);
   expect_has(bias["reason"].get<std::string>(), "no layout rule matches it");
   EXPECT_FALSE(bias["collectives"].empty());
-  for (const char* name : {"sequential/dense/kernel", "sequential/dense", "sequential/dense_1/bias"})
+  for (const char* name : {"sequential/dense/kernel", "sequential/dense", "sequential/dense_1/bias", "input_layer"})
     expect_80_columns(espalier(Words{"explain", kTwoDense, name} + layout));
+}
+
+// The batch axis decides how samples are cut; what another would cost is what it costs.
+TEST(Cli, ExplainPricesOtherBatchAxes) {
+  const Words words = {kTwoDense, "input_layer", "--mesh", "data=2,model=4"};
+  const Json data = report(Words{"explain"} + words);
+  expect_has(data["reason"].get<std::string>(), "the batch axis 'data' cuts the samples");
+  EXPECT_EQ(data["layout"], Json::parse(R"(["data", null])"));
+  std::set<std::string> layouts;
+  for (const Json& other : data["alternatives"]) {
+    layouts.insert(other["layout"].dump());
+    const std::string axis = other["layout"][0].is_null() ? "none" : other["layout"][0].get<std::string>();
+    const Json asked = report(Words{"explain"} + words + Words{"--batch-axis", axis});
+    for (const char* figure : {"bytes", "memory", "flops", "cost"}) EXPECT_EQ(other[figure], asked[figure]) << axis << " " << figure;
+  }
+  EXPECT_EQ(layouts, (std::set<std::string>{R"(["model",null])", "[null,null]"}));
 }
 
 // --- the terminal, signals, pipes --------------------------------------------------------------------------------------------------

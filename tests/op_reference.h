@@ -264,6 +264,7 @@ inline std::map<std::string, Reference> elementwise_references() {
     v += (g * g - v) * (1 - attrs.number("beta_2"));
     return Scalars{w - m * in[4] / (std::sqrt(v) + attrs.number("epsilon")), m, v};
   });
+  table["require_finite"] = [](const Attrs&, const Arrays& in, const std::vector<Dims>&) { return Arrays{in[0]}; };
   return table;
 }
 

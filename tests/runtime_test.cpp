@@ -510,6 +510,21 @@ TEST(Runtime, GrowingKeepsTheState) {
   executor.run(*second);
 }
 
+// Growing moves all arenas: it happens before the first device is fed, although only the last one needs more.
+TEST(Runtime, GrowingLosesNoInput) {
+  Mesh mesh = make_mesh({3});
+  auto small = bind(random_program(mesh, 11, 4));
+  auto large = std::make_shared<Compiled>(*small);
+  ASSERT_EQ(large->memory.size(), 3u);
+  large->memory[2].arena_bytes += 3 << 20;
+  Executor executor(mesh);
+  executor.run(*executor.load(small));
+  auto second = executor.load(large);
+  std::vector<void*> buffers;
+  for (int64_t d = 0; d < 3; ++d) buffers.push_back(executor.input(*second, 0, d));
+  for (int64_t d = 0; d < 3; ++d) EXPECT_EQ(executor.input(*second, 0, d), buffers[static_cast<size_t>(d)]);
+}
+
 TEST(Runtime, TracesWhatRan) {
   auto compiled = bind(random_program(make_mesh({2, 2}), 3));
   Trace trace;

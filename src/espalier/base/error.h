@@ -16,6 +16,7 @@ enum class ErrorKind {
   kMismatch = 7,  // devices disagree on the next collective
   kWorld = 8,     // the launcher and the world disagree
   kMemory = 9,    // the program does not fit
+  kDiverged = 10,  // the loss of a training step is not finite
 };
 
 class Error : public std::runtime_error {

@@ -22,7 +22,7 @@ constexpr const char* kExitCodes =
     "Exit codes: 0 done, 1 verify found a difference, 2 arguments, model, layout or\n"
     "data are wrong, 3 a weights file is refused, 4 storage failed, 5 a device was\n"
     "lost, 6 a deadline passed, 7 collectives do not match, 9 the model does not fit,\n"
-    "128+n ended by signal n.\n";
+    "10 the loss became nan or infinite, 128+n ended by signal n.\n";
 
 }  // namespace
 

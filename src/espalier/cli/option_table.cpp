@@ -66,6 +66,15 @@ Specs training_options() {
        [](Options& o, const std::string& word) { o.loss = word; }},
       {"--metrics", "NAME,...", group, "as accuracy or mae; none for none",
        [](Options& o, const std::string& word) { o.metrics = word == "none" ? std::vector<std::string>{} : read_list("--metrics", word); }},
+      {"--on-nan",
+       "WORD",
+       group,
+       "when the loss becomes nan or infinite: stop names the first tensor that did and keeps the weights of the step before, warn goes on "
+       "(stop)",
+       [](Options& o, const std::string& word) {
+         o.on_nan = read_word("--on-nan", word, {"stop", "warn"}) == 0 ? nn::OnNan::kStop : nn::OnNan::kWarn;
+       },
+       {Command::kTrain, Command::kPlan}},
   };
 }
 

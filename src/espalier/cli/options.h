@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "espalier/nn/non_finite.h"
+
 namespace espalier::cli {
 
 enum class Command { kTrain, kEvaluate, kPredict, kPlan, kInspect, kExplain, kVerify };
@@ -34,6 +36,8 @@ struct Options {
   std::optional<std::vector<std::string>> metrics;
   std::optional<double> learning_rate, momentum, weight_decay;
   std::optional<bool> nesterov;
+
+  nn::OnNan on_nan = nn::OnNan::kStop;
 
   std::string weights, save, out, trace;
   int64_t device_memory = 0;  // bytes; 0: this machine's over the devices

@@ -68,6 +68,11 @@ Progress::~Progress() {
 
 std::string Progress::label() const { return what_ == "epoch" ? fmt::format("epoch {}/{}", epoch_ + 1, epochs_) : what_; }
 
+void Progress::clear_line() {
+  if (open_) std::fputs("\r\x1b[K", stderr);
+  open_ = false;
+}
+
 void Progress::print_line(const std::string& line) {
   std::fputs(((open_ ? "\r\x1b[K" : "") + line + "\n").c_str(), stderr);
   open_ = false;

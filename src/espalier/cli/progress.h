@@ -22,6 +22,7 @@ class Progress : public nn::Callback {
   void on_epoch_begin(int64_t epoch, int64_t steps) override;
   void on_batch_end(int64_t step, int64_t samples_done, const nn::Logs& running) override;
   void on_epoch_end(int64_t epoch, const nn::Logs& logs) override;
+  void clear_line();  // of the bar, for a note
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -93,7 +93,9 @@ Job read_job(const Options& options) {
                                      .threads = options.threads,
                                      .device_memory = options.device_memory,
                                      .unmatched = options.strict ? Unmatched::kRefuse : Unmatched::kReplicate,
-                                     .skip_passes = options.skip_passes};
+                                     .skip_passes = options.skip_passes,
+                                     // verify compares what the runs made, numbers or not.
+                                     .on_nan = options.command == Command::kVerify ? nn::OnNan::kWarn : options.on_nan};
   return {std::move(file.model), std::move(compilation), std::move(distribution), std::move(trainer_options)};
 }
 

@@ -3,7 +3,9 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
+#include <set>
 
 #include "espalier/base/error.h"
 #include "espalier/base/text.h"
@@ -34,6 +36,25 @@ class CountCommunication : public nn::Callback {
   const nn::Trainer& trainer_;
   int64_t batch_, before_ = 0;
   std::vector<int64_t> bytes_;
+};
+
+// --on-nan warn: tells of the first loss that is nan and of the first that is infinite.
+class NoteNonFinite : public nn::Callback {
+ public:
+  explicit NoteNonFinite(Progress& progress) : progress_(progress) {}
+  void on_batch_end(int64_t, int64_t, const nn::Logs& running) override {
+    ++step_;
+    for (const auto& [name, value] : running) {
+      if (name != "loss" || std::isfinite(value) || !told_.insert(nn::text_of(value)).second) continue;
+      progress_.clear_line();
+      note(fmt::format("loss is {} in step {}; training goes on, see --on-nan", nn::text_of(value), step_));
+    }
+  }
+
+ private:
+  Progress& progress_;
+  int64_t step_ = 0;
+  std::set<std::string> told_;
 };
 
 int64_t peak_resident_bytes() {
@@ -104,6 +125,25 @@ std::string summary(const nn::Trainer& trainer, const Run& run, const Options& o
   return text;
 }
 
+// What is saved is of use: a last update may have made weights that are not finite, which only the next loss would have shown.
+void save(const Options& options, nn::Trainer& trainer) {
+  if (options.on_nan == nn::OnNan::kStop)
+    if (auto bad = trainer.find_bad_variable())
+      throw Error(ErrorKind::kDiverged, fmt::format("{} after step {}, and nothing is saved", *bad, trainer.updates()), "",
+                  "lower the learning rate or clip the gradients");
+  trainer.save_weights(options.save);
+}
+
+// The weights of the step before, when training ended because of its loss. What goes wrong here is only noted: that loss came first.
+void save_after_divergence(const Options& options, nn::Trainer& trainer) {
+  try {
+    save(options, trainer);
+    if (!options.quiet) note(fmt::format("the weights after step {} are saved in '{}'", trainer.updates(), options.save));
+  } catch (const Error& error) {
+    note(error.what());
+  }
+}
+
 Run fit(const Options& options, nn::Trainer& trainer, const Dataset& data, const Dataset* validation) {
   Run run;
   run.batch = std::min(options.batch_size, data.size());
@@ -114,10 +154,11 @@ Run fit(const Options& options, nn::Trainer& trainer, const Dataset& data, const
   Progress progress(progress_form(), "epoch", options.epochs, data.size());
   nn::FitOptions fit_options{
       .epochs = options.epochs, .steps = options.steps, .shuffle = options.shuffle, .validation = validation, .callbacks = {&count}};
-  if (!options.quiet) fit_options.callbacks.push_back(&progress);
+  NoteNonFinite non_finite(progress);
+  if (!options.quiet) fit_options.callbacks.insert(fit_options.callbacks.end(), {&non_finite, &progress});
   Interrupt interrupt(trainer);
   run.history = trainer.fit(data, fit_options);
-  if (!options.save.empty()) trainer.save_weights(options.save);
+  if (!options.save.empty()) save(options, trainer);
   run.signal = interrupt.signal();
   run.counted_bytes = count.bytes().empty() ? run.planned_bytes : count.bytes();
   return run;
@@ -146,7 +187,13 @@ int train(const Options& options) {
   prepare(*trainer);
   require_fit(job, *trainer, prepare);
   prepare_weights(options, *trainer, Untrained::kExpected);
-  Run run = fit(options, *trainer, *data, validation.get());
+  Run run;
+  try {
+    run = fit(options, *trainer, *data, validation.get());
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kDiverged && !options.save.empty()) save_after_divergence(options, *trainer);
+    throw;
+  }
   if (trace != nullptr) trace->commit();
   if (options.json)
     print_json(train_json(*trainer, run));

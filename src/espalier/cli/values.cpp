@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
 #include "espalier/base/error.h"
+#include "espalier/base/nearest.h"
 
 namespace espalier::cli {
 namespace {
@@ -39,6 +41,12 @@ bool read_bool(const std::string& option, const std::string& word) {
   if (word == "true" || word == "True" || word == "1") return true;
   if (word == "false" || word == "False" || word == "0") return false;
   refuse(option, word, "true or false");
+}
+
+size_t read_word(const std::string& option, const std::string& word, const std::vector<std::string>& words) {
+  auto at = std::find(words.begin(), words.end(), word);
+  if (at != words.end()) return static_cast<size_t>(at - words.begin());
+  usage_error(fmt::format("{} takes {}", option, fmt::join(words, " or ")), fmt::format("'{}'", word), suggest(word, words));
 }
 
 std::vector<std::string> read_list(const std::string& option, const std::string& word) {

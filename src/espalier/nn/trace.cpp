@@ -167,7 +167,7 @@ class StepTracer {
     std::vector<UpdateTarget> targets;
     for (size_t i = 0; i < trained.size(); ++i) targets.push_back(update_target(*trained[i], values[i], gradients[i]));
     if (!targets.empty()) write_updates(trained, apply_updates(builder_, compilation_.optimizer, targets, scalars()));
-    for (const auto& [path, value] : trace_.updated()) step_.graph.add_output(Role::kVariable, path, value);
+    for (const auto& [path, value] : trace_.updated()) step_.graph.add_output(Role::kVariable, path, once_finite(value));
   }
 
   UpdateTarget update_target(const Variable& variable, ValueId value, ValueId gradient) {
@@ -179,8 +179,13 @@ class StepTracer {
     return target;
   }
 
+  // Whatever state is made from passes through here, so that no step writes any whose loss is not finite.
+  ValueId once_finite(ValueId value) {
+    return options_.on_nan == OnNan::kStop ? builder_.op("require_finite", {value, loss_}) : value;
+  }
+
   UpdateScalars scalars() {
-    UpdateScalars scalars = {.learning_rate = trace_.input(Role::kScalar, "learning_rate", {DType::kF32, {}})};
+    UpdateScalars scalars = {.learning_rate = once_finite(trace_.input(Role::kScalar, "learning_rate", {DType::kF32, {}}))};
     if (compilation_.optimizer.kind != Optimizer::Kind::kSgd) scalars.step = trace_.input(Role::kScalar, "step", {DType::kF32, {}});
     return scalars;
   }

@@ -14,6 +14,7 @@
 #include "espalier/ir/graph.h"
 #include "espalier/nn/compilation.h"
 #include "espalier/nn/model.h"
+#include "espalier/nn/non_finite.h"
 
 namespace espalier::nn {
 
@@ -23,6 +24,7 @@ const char* to_string(StepKind kind);  // "train", ...
 struct StepOptions {
   bool keep_gradients = false;  // gradient/VARIABLE of each trainable variable, before clipping, for `verify`
   uint64_t seed = 0;            // of dropout
+  OnNan on_nan = OnNan::kStop;  // kStop: every update waits for the loss and is not made when that is not finite
 };
 
 // An array the host fills before a run. Its source may have a trailing dim of size 1 more or less than `type`: the bytes are the same.

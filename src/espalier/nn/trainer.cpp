@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <map>
 #include <numeric>
 
@@ -116,9 +117,13 @@ struct Trainer::State {
   Pins pins_for(const Graph& graph) const;
   Sharding sharding_of_state(const std::string& name) const;
   const VariableReport& variable(const std::string& path) const;
+  std::shared_ptr<const Compiled> compile_step(const Graph& graph) const;
   Program& program(int kind, int64_t batch);
   Program& ready(int kind, int64_t batch);
+  void feed(const Program& program, const Dataset* data, std::span<const int64_t> samples);
   void run(Program& program, const Dataset* data, std::span<const int64_t> samples);
+  std::optional<std::string> find_bad_variable(const Executable& executable) const;
+  Divergence find_divergence(const Program& program, const Dataset& data, std::span<const int64_t> samples);
   void report_run(const Program& program);
   double scalar_result(const Program& program, const std::string& name);
   BatchResult batch_result(const Program& program, int64_t samples);
@@ -178,6 +183,11 @@ Pins Trainer::State::pins_for(const Graph& graph) const {
   return pins;
 }
 
+std::shared_ptr<const Compiled> Trainer::State::compile_step(const Graph& graph) const {
+  CompileOptions compile_options{options.skip_passes, std::max(1, cores / static_cast<int>(std::min<int64_t>(mesh->size(), cores)))};
+  return std::make_shared<Compiled>(compile(graph, mesh, pins_for(graph), state, compile_options));
+}
+
 Program& Trainer::State::program(int kind, int64_t batch) {
   auto [at, fresh] = programs.try_emplace({kind, batch});
   if (!fresh) return at->second;
@@ -186,9 +196,9 @@ Program& Trainer::State::program(int kind, int64_t batch) {
     if (kind == kInitialization)
       program.step.graph = trace_initialization(model, compilation, options.seed);
     else
-      program.step = trace_step(model, compilation, batch, static_cast<StepKind>(kind), {options.keep_gradients, options.seed});
-    CompileOptions compile_options{options.skip_passes, std::max(1, cores / static_cast<int>(std::min<int64_t>(mesh->size(), cores)))};
-    program.compiled = std::make_shared<Compiled>(compile(program.step.graph, mesh, pins_for(program.step.graph), state, compile_options));
+      program.step =
+          trace_step(model, compilation, batch, static_cast<StepKind>(kind), {options.keep_gradients, options.seed, options.on_nan});
+    program.compiled = compile_step(program.step.graph);
     return program;
   } catch (...) {
     programs.erase(at);
@@ -207,7 +217,7 @@ Program& Trainer::State::ready(int kind, int64_t batch) {
   return wanted;
 }
 
-void Trainer::State::run(Program& program, const Dataset* data, std::span<const int64_t> samples) {
+void Trainer::State::feed(const Program& program, const Dataset* data, std::span<const int64_t> samples) {
   const Graph& graph = program.compiled->graph;
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
     const Input& input = graph.inputs[i];
@@ -222,6 +232,10 @@ void Trainer::State::run(Program& program, const Dataset* data, std::span<const 
       feed_scalar(value, *mesh, number, shard);
     }
   }
+}
+
+void Trainer::State::run(Program& program, const Dataset* data, std::span<const int64_t> samples) {
+  feed(program, data, samples);
   if (options.on_run) trace.clear();
   executor->run(*program.executable);
   last = &program;
@@ -232,6 +246,39 @@ void Trainer::State::report_run(const Program& program) {
   const bool initializes = program.step.batch == 0, trains = !initializes && program.step.kind == StepKind::kTrain;
   options.on_run(
       {*program.compiled, initializes ? "initialize" : to_string(program.step.kind), trains ? updates + 1 : updates, trace.events()});
+}
+
+std::optional<std::string> Trainer::State::find_bad_variable(const Executable& executable) const {
+  std::optional<std::string> found;
+  for (const VariableReport& variable : variables)
+    for_each_part(variable.sharding, variable.type.shape, *mesh, [&](int64_t device, const Box& box) {
+      if (found || variable.type.dtype != DType::kF32) return;
+      const auto* from = static_cast<const float*>(executor->state(executable, variable.path, device));
+      if (auto value = find_bad_number({from, static_cast<size_t>(box.shape.volume())}))
+        found = fmt::format("variable '{}' holds {}", variable.path, text_of(*value));
+    });
+  return found;
+}
+
+// The samples are looked at first, then what the step began with, then what it made of them.
+Divergence Trainer::State::find_divergence(const Program& program, const Dataset& data, std::span<const int64_t> samples) {
+  Divergence found{.step = updates + 1, .learning_rate = compilation.optimizer.learning_rate};
+  found.sample = find_bad_sample(data, samples);
+  found.variable = find_bad_variable(*program.executable);
+  try {
+    const ProbedForward probed(program.step.graph);
+    Program forward{.step = {.graph = probed.graph()}, .compiled = compile_step(probed.graph()), .executable = nullptr};
+    forward.executable = executor->load(forward.compiled);
+    feed(forward, &data, samples);
+    executor->run(*forward.executable);
+    std::vector<bool> finite;
+    for (int p = 0; p < probed.count(); ++p) finite.push_back(scalar_result(forward, ProbedForward::output_name(p)) == 0);
+    found.loss = scalar_result(forward, "loss");
+    found.value = probed.first_bad(finite);
+  } catch (const Error&) {  // it may lack the memory; what is known is told
+  }
+  trace.clear();
+  return found;
 }
 
 double Trainer::State::scalar_result(const Program& program, const std::string& name) {
@@ -387,9 +434,18 @@ void Trainer::save_weights(const std::string& path) {
 BatchResult Trainer::train_batch(const Dataset& data, std::span<const int64_t> samples) {
   auto count = static_cast<int64_t>(samples.size());
   Program& program = state_->ready(static_cast<int>(StepKind::kTrain), count);
-  state_->run(program, &data, samples);
+  const bool stops = state_->options.on_nan == OnNan::kStop;
+  try {
+    state_->run(program, &data, samples);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kDiverged) throw;
+    throw divergence_error(state_->find_divergence(program, data, samples));
+  }
+  BatchResult result = state_->batch_result(program, count);
+  if (stops && !std::isfinite(result.loss))  // nothing is trained, so that no update has waited for the loss
+    throw divergence_error(state_->find_divergence(program, data, samples));
   ++state_->updates;
-  return state_->batch_result(program, count);
+  return result;
 }
 
 BatchResult Trainer::evaluate_batch(const Dataset& data, std::span<const int64_t> samples) {
@@ -488,6 +544,8 @@ std::vector<float> Trainer::weight(const std::string& path) {
   return state_->gather({.type = v.type, .sharding = v.sharding},
                         [&](int64_t device) { return state_->executor->state(*program.executable, path, device); });
 }
+
+std::optional<std::string> Trainer::find_bad_variable() { return state_->find_bad_variable(*state_->ready(kInitialization, 0).executable); }
 
 std::vector<float> Trainer::shard(const std::string& path, int64_t device) {
   const VariableReport& v = state_->variable(path);

@@ -40,6 +40,7 @@ struct TrainerOptions {
   int64_t device_memory = 0;  // bytes; 0: this machine's memory over the devices
   Unmatched unmatched = Unmatched::kReplicate;
   std::set<std::string> skip_passes = {};
+  OnNan on_nan = OnNan::kStop;
   bool keep_gradients = false;                       // gradients become readable after each step (verify)
   std::function<void(const RunTrace&)> on_run = {};  // called after each run, with what ran when; nothing is recorded without it
 };
@@ -89,6 +90,8 @@ class Trainer {
   void initialize();                           // weights and optimizer state, from the seed
   void load_weights(const std::string& path);  // safetensors, shard by shard; errors are kWeights
   void save_weights(const std::string& path);  // shard by shard, to a temporary file, renamed
+  // Errors: Error(kDiverged) for a loss that is not finite, unless OnNan::kWarn. It names the first tensor that was not, all state is that
+  // before the step, and the trainer is good for more.
   BatchResult train_batch(const Dataset& data, std::span<const int64_t> samples);
   BatchResult evaluate_batch(const Dataset& data, std::span<const int64_t> samples);
   void set_batch_size(int64_t batch_size);
@@ -98,6 +101,7 @@ class Trainer {
   void predict(const Dataset& data, const std::function<void(int, int64_t, int64_t, const float*)>& write, Callback* progress = nullptr);
   // The whole logical tensor, put together from its shards. Gradients only with keep_gradients, after train_batch.
   std::vector<float> weight(const std::string& path);
+  std::optional<std::string> find_bad_variable();  // "variable 'dense/kernel' holds nan", of the first that is not all finite
   std::vector<float> gradient(const std::string& path);
   // What one device holds of a variable, of the local shape. Copies on several devices are equal in bits.
   std::vector<float> shard(const std::string& path, int64_t device);

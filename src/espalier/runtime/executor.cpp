@@ -19,6 +19,7 @@ struct Executor::State {
   std::unique_ptr<Team> team;
   std::shared_ptr<Run> run;  // the last one, reused while the program stays the same
   bool lost = false;         // a worker did not come back
+  bool loaded = false;       // a program, since arenas were allocated
 
   bool null() const { return options.mode == ExecutionMode::kNull; }
   std::byte* arena(int64_t device);
@@ -67,13 +68,16 @@ std::shared_ptr<const Executable> Executor::load(std::shared_ptr<const Compiled>
     state_->arena_bytes[d] = std::max(state_->arena_bytes[d], executable->memory(device).arena_bytes);
     state_->state_bytes[d] = std::max(state_->state_bytes[d], executable->state(device).bytes);
   }
+  state_->loaded = true;
   return executable;
 }
 
 // Allocates what has been loaded since the last time.
 std::byte* Executor::State::arena(int64_t device) {
   if (lost) throw Error(ErrorKind::kDevice, "an earlier run left a device that did not come back", "executor", "make a new executor");
-  if (arenas->bytes(device) < arena_bytes[static_cast<size_t>(device)]) arenas->grow(arena_bytes, state_bytes);
+  // For whichever device it is asked: growing moves all arenas, and what has been fed to one must not be lost by asking for another.
+  if (loaded) arenas->grow(arena_bytes, state_bytes);
+  loaded = false;
   return arenas->data(device);
 }
 
