@@ -100,6 +100,8 @@ TEST(LayoutFile, RefusesByKeyAndPlace) {
   refuse("{\"a\": [null],\n \"b\": [nul]}", {"'l.json', line 2, column 11"});
   refuse(R"({"a": [null], "b": [], "a": []})", {"key 'a' stands twice", "'l.json'"});
   refuse(R"({"a": {"b": 1}})", {"layout rule 'a' in 'l.json'"});
+  refuse(R"({"a": [1e999]})", {"a number is too large", "layout file 'l.json'"});
+  refuse("{\"a\": " + std::string(200000, '['), {"more than 16 brackets inside one another", "layout file 'l.json'"});
   refuse(R"({"a": [true]})", {"'true' is no entry", "entry 0 of layout rule 'a'"});
   refuse(R"({"a": [null, ["model", 3]]})", {"'3' is no axis name", "entry 1 of layout rule 'a'"});
   refuse(R"({"a": ["model", "model"]})", {"axis 'model' appears twice"});

@@ -229,7 +229,8 @@ TEST(Idx, RefusesWhatIsWrong) {
   bad(bytes({0, 0, 8, 9}), {"'9' dims"});
   bad(bytes({0, 0, 8, 1, 0, 0, 0, 3, 1, 2}), {"claims shape (3,)"});
   bad(bytes({0, 0, 8, 1, 0, 0, 0, 1, 1, 2}), {"more data follows"});
-  bad(bytes({0, 0, 14, 3, 127, 255, 255, 255, 127, 255, 255, 255, 127, 255, 255, 255}), {"/bad'"});  // 2^93 numbers
+  bad(bytes({0, 0, 14, 3, 127, 255, 255, 255, 127, 255, 255, 255, 127, 255, 255, 255}), {"/bad'"});           // 2^93 numbers
+  bad(bytes({0, 0, 8, 3, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255}), {"more than 2^56 elements"});  // none, but their strides
   std::string packed = content_of(kData + "idx/train-images-idx3-ubyte.gz");
   bad(packed.substr(0, packed.size() - 5), {"ends early"});
   packed[packed.size() - 6] ^= 1;  // in the checksum

@@ -467,6 +467,45 @@ TEST(KerasErrors, Depth) {
   EXPECT_EQ(error_of(nested), "no error");
 }
 
+// What fuzzing found (tests/fuzz/regressions/keras): each of these crashed, or would have run for ever.
+TEST(KerasErrors, AxesBeyondAllRanks) {
+  const std::vector<int> many(12, -1);
+  EXPECT_EQ(error_of(one_layer(layer("LayerNormalization", {{"name", "n"}, {"axis", many}}))),
+            "layer 'n' (LayerNormalization) names an axis twice: 'm.json', layer 'n' (LayerNormalization)");
+  EXPECT_EQ(error_of(one_layer(layer("Normalization", {{"name", "n"}, {"axis", many}}))),
+            "layer 'n' (Normalization) names an axis twice: 'm.json', layer 'n' (Normalization)");
+}
+
+TEST(KerasErrors, TargetShapesThatOverflow) {
+  const auto reshape = [](const std::vector<int64_t>& target) {
+    return error_of(one_layer(layer("Reshape", {{"name", "r"}, {"target_shape", target}})));
+  };
+  const std::string zero = reshape({65536, 65536, 65536, 65536, -1});  // 2^64 is 0 in 64 bits
+  EXPECT_NE(zero.find("shape (65536, 65536, 65536, 65536, 1) has more than 2^56 elements: "), std::string::npos) << zero;
+  EXPECT_NE(reshape({2147483647, 2147483647, 2147483647}).find("more than 2^56 elements"), std::string::npos);
+}
+
+TEST(KerasErrors, OneSharedIdOnTwoKindsOfLayers) {
+  Json two = functional({called(input("i", {nullptr, 4}), {}), called(dense("p", 4), {tensor("i")}), called(dense("q", 4), {tensor("i")})},
+                        {{"i", 0, 0}}, {{"p", 0, 0}, {"q", 0, 0}});
+  two = called(two, {tensor("d")});
+  Json first = called(dense("d", 4), {tensor("x")});
+  first["shared_object_id"] = two["shared_object_id"] = 7;
+  EXPECT_EQ(error_of(x_and({first, two}, {{"f", 1, 1}})),
+            "'shared_object_id' 7 is that of another layer too (Dense): 'm.json', layer 'f' (Functional); write the model again");
+}
+
+TEST(KerasErrors, ModelsThatCallModelsTwice) {
+  Json model = functional({called(input("x", {nullptr, 4}), {}), called(dense("d", 4), {tensor("x")})}, {{"x", 0, 0}}, {{"d", 0, 0}});
+  for (int i = 0; i < 40; ++i) {
+    model["config"]["name"] = fmt::format("m{}", i);
+    const std::string name = model["config"]["name"], in = fmt::format("x{}", i);
+    model = functional({called(input(in, {nullptr, 4}), {}), called(model, {tensor(in), tensor(name)})}, {{in, 0, 0}}, {{name, 2, 0}});
+  }
+  const std::string error = error_of(model);
+  EXPECT_NE(error.find("makes more than 1048576 calls of layers"), std::string::npos) << error;
+}
+
 TEST(KerasErrors, OlderKerasIsToldByName) {
   const std::string again = "; load it in Keras 3 and write model.to_json() again";
   Json two = sequential({layer("Dense", {{"name", "d"}, {"units", 3}, {"batch_input_shape", {nullptr, 4}}})});
@@ -584,9 +623,8 @@ TEST(KerasErrors, Inputs) {
 
 TEST(KerasErrors, SizesThatCannotBeCounted) {
   Json wide = sequential({input("x", {nullptr, 1 << 20, 1 << 5}), layer("Flatten", {{"name", "f"}}), dense("d", 1 << 30)});
-  EXPECT_EQ(
-      error_of(wide),
-      "'kernel' has the shape (33554432, 1073741824), more than 2^44 elements: 'm.json', layer 'd' (Dense); make the layer smaller");
+  EXPECT_EQ(error_of(wide),
+            "'kernel' has the shape (33554432, 1073741824), more than 2^44 elements: 'm.json', layer 'd' (Dense); make the layer smaller");
   wide["config"]["layers"][1] = dense("e", 1 << 30);
   EXPECT_EQ(error_of(wide),
             "its result has the shape (1048576, 1073741824), more than 2^44 elements: 'm.json', layer 'e' (Dense); make the layer smaller");

@@ -290,6 +290,31 @@ TEST(LayoutMap, AKernelsRuleDoesNotHitAnOptimizersStatistics) {
 }
 
 // A backtracking matcher needs 2^60 steps for this one.
+TEST(LayoutMap, NoKeyTakesMuchMoreMemoryThanItsLength) {
+  LayoutMap map(DeviceMesh({2}, {"data"}));
+  EXPECT_NE(error_text([&] { map.insert("(\\pL{500}){9}", {}); }).find("layout rule '(\\pL{500}){9}' is a broken regular expression"),
+            std::string::npos);
+  std::string together;
+  for (int i = 0; i < 10000 && together.empty(); ++i) {
+    const std::string error = error_text([&] { map.insert("a{999}" + std::to_string(i), {}); });
+    if (error != "no error") together = error;
+  }
+  EXPECT_EQ(together.substr(0, together.find(':')), "the layout rules are too large together");
+  EXPECT_LT(map.size(), 2000u);
+  std::string alternatives = "(first";
+  for (int i = 0; i < 2000; ++i) alternatives += "|block_" + std::to_string(i) + "/attention/query/kernel";
+  LayoutMap long_keys(DeviceMesh({2}, {"data"}));
+  long_keys.insert(alternatives + ")", {});
+  EXPECT_NE(long_keys.find("block_1999/attention/query/kernel"), nullptr);
+}
+
+TEST(LayoutMap, ManyRulesAreQuickAndBounded) {
+  LayoutMap map(DeviceMesh({2}, {"data"}));
+  std::string error = "no error";
+  for (int i = 0; i <= 65536 && error == "no error"; ++i) error = error_text([&] { map.insert(std::to_string(i), {}); });
+  EXPECT_EQ(error, "there are more than 65536 layout rules: layout rule '65536'; join them into fewer");
+}
+
 TEST(LayoutMap, NoKeyHangs) {
   LayoutMap map(mesh_2x4());
   map.insert("(a*)*(a|aa)+(a*)*b", {});

@@ -203,6 +203,23 @@ TEST(Model, MayBeVeryDeep) {
 Model small() { return Sequential({Input({4}, {.name = "x"}), Dense(3, {.activation = "softmax", .name = "d"})}, {.name = "m"}); }
 
 // The softmax is not read: the loss is computed from what stands before it, the accuracy too.
+TEST(Model, CallsThatNoModelHoldsMayBeVeryDeepToo) {
+  const Layer relu = Activation("relu");
+  Tensor x = Input({1});
+  for (int i = 0; i < 300000; ++i) x = relu(x);
+}
+
+TEST(Formula, MayBeVeryDeep) {
+  Graph graph;
+  Builder builder(graph);
+  Formula sum = 0;
+  for (int i = 0; i < 100000; ++i) sum = sum + 1;
+  Formula never_emitted = sum;
+  for (int i = 0; i < 100000; ++i) never_emitted = never_emitted + 1;
+  sum.emit(builder);
+  EXPECT_EQ(graph.ops.size(), 200001u);
+}
+
 TEST(Graph, CrossEntropyOfLogits) {
   Compilation compilation = {.loss = "sparse_categorical_crossentropy", .metrics = {"accuracy"}};
   Step step = trace_step(small(), compilation, 2, StepKind::kEvaluate);

@@ -171,6 +171,7 @@ TEST(Reader, RefusesWhatIsNotTheFormat) {
   bad(file_of("{\"a\":" + entry("\"F32\"", "[1,1,1,1,1,1,1,1,2]", "[0,8]") + "}", 8), {"9 dims"});
   bad(file_of("{\"a\":" + entry("\"F32\"", "[4294967296,4294967296]", "[0,8]") + "}", 8), {"too large"});
   bad(file_of("{\"a\":" + entry("\"F64\"", "[2305843009213693952]", "[0,8]") + "}", 8), {"too large"});
+  bad(file_of("{\"a\":" + entry("\"F32\"", "[0,2305843009213693952,2305843009213693952]", "[0,0]") + "}", 0), {"too large"});
   bad(file_of("{\"a\":" + entry("\"F32\"", "[3]", "[0,8]") + "}", 8), {"8 bytes for shape (3,) of f32, which takes 12"});
   bad(file_of("{\"a\":" + entry("\"F32\"", "[2]", "[0,16]") + "}", 8), {"bytes 0 to 16 lie outside"});
   bad(file_of("{\"a\":" + entry("\"F32\"", "[2]", "[8,0]") + "}", 8), {"not a begin and an end"});

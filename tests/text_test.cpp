@@ -73,6 +73,21 @@ TEST(Text, DefaultsAreNotPrinted) {
             "graph \"mesh\" mesh {'x': 2} devices [\"cpu:5\", \"cpu:0\"]\n");
 }
 
+TEST(Text, AFewDigitsTakeNoHundredMegabytes) {
+  EXPECT_EQ(message_of("graph g mesh {'a': 1048576}"), "the mesh has more than 65536 devices: line 1, column 14");
+  EXPECT_EQ(message_of("graph g mesh {'a': 256, 'b': 257}"), "the mesh has more than 65536 devices: line 1, column 14");
+}
+
+TEST(Text, ManyAttributesAndResultsAreQuick) {
+  std::string attributes = "in %0 f32[2]\n%1 = exp(%0) {a=1", results = "%r";
+  for (int i = 0; i < 200000; ++i) {
+    attributes += ", a" + std::to_string(i) + "=1";
+    results += ", %" + std::to_string(i);
+  }
+  EXPECT_EQ(message_of(attributes + "}"), "an op has more than 64 attributes: line 2, column 451");
+  EXPECT_EQ(message_of(results + ", %7 = exp(%0)"), "value '%7' is defined twice: line 1, column " + std::to_string(results.size() + 3));
+}
+
 TEST(Text, LooseFormsRead) {
   const char* loose =
       "\n\n// a comment\n;;in %w variable \"w\" f32[4] // shape\r\n  in %x f32[ 2 , 4 ];%sum=add(%x,\n%w)\n out %sum ; out gradient \"w\" "
@@ -175,7 +190,7 @@ TEST(Text, AbsurdSizesAreErrors) {
   EXPECT_EQ(message_of("in %0 f32[1,1,1,1,1,1,1,1,1]"), "a shape has more than 8 dims: line 1, column 10");
   EXPECT_EQ(message_of("in %0 f32[268435456,1]\nin %1 f32[1,1073741824]\n%2 = add(%0, %1)"),
             "shape (268435456, 1073741824) has more than 2^56 elements: line 3, column 6 (add); give a smaller shape");
-  EXPECT_NE(message_of("graph mesh {'x': 1000000000000}").find("more than 1048576 devices"), std::string::npos);
+  EXPECT_NE(message_of("graph mesh {'x': 1000000000000}").find("more than 65536 devices"), std::string::npos);
   EXPECT_NE(message_of("graph mesh {'x': 2, 'x': 2}").find("axis 'x' is named twice"), std::string::npos);
 }
 

@@ -17,14 +17,16 @@ Dims row_major_strides(const Dims& shape) {
 
 int64_t checked_volume(const Dims& shape, const std::string& where) {
   constexpr int64_t kLimit = int64_t{1} << 56;  // leaves room to count bytes and to add them up
-  int64_t product = 1;
+  int64_t product = 1;                          // zeros count as ones: strides, and the samples of an empty array, are computed too
+  bool empty = false;
   for (int64_t size : shape) {
     if (size < 0) usage_error(fmt::format("shape {} has a negative size", to_string(shape)), where, "give sizes of 0 or more");
-    if (size > 0 && product > kLimit / size)
+    if (size > kLimit / product)
       usage_error(fmt::format("shape {} has more than 2^56 elements", to_string(shape)), where, "give a smaller shape");
-    product *= size;
+    product *= std::max<int64_t>(size, 1);
+    empty = empty || size == 0;
   }
-  return product;
+  return empty ? 0 : product;
 }
 
 }  // namespace espalier

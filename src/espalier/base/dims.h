@@ -72,7 +72,7 @@ std::string to_string(const Dims& dims);
 // Row-major strides in elements.
 Dims row_major_strides(const Dims& shape);
 
-// Product of sizes that came from a user: an Error naming `where` when one is negative or the product exceeds 2^56.
+// Product of sizes that came from a user: an Error naming `where` when one is negative or the product, without its zeros, exceeds 2^56.
 int64_t checked_volume(const Dims& shape, const std::string& where);
 
 }  // namespace espalier

@@ -74,13 +74,14 @@ NumberType number_type(const Json& dtype, const std::string& where) {
 }
 
 int64_t tensor_bytes(const TensorSpec& spec, const std::string& where) {
-  int64_t volume = 1;
-  for (int64_t size : spec.shape)
-    if (__builtin_mul_overflow(volume, size, &volume)) refuse(fmt::format("shape {} is too large", to_string(spec.shape)), where);
-  int64_t bytes = 0;
-  if (__builtin_mul_overflow(volume, size_of(spec.type), &bytes))
-    refuse(fmt::format("shape {} is too large", to_string(spec.shape)), where);
-  return bytes;
+  int64_t bytes = size_of(spec.type);  // without zeros: strides of an empty tensor are computed too
+  bool empty = false;
+  for (int64_t size : spec.shape) {
+    empty = empty || size == 0;
+    if (__builtin_mul_overflow(bytes, std::max<int64_t>(size, 1), &bytes))
+      refuse(fmt::format("shape {} is too large", to_string(spec.shape)), where);
+  }
+  return empty ? 0 : bytes;
 }
 
 struct Entry {

@@ -13,6 +13,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int64_t kMaxFile = 64 << 20;  // bytes; a rule for each variable of the largest models takes a few hundred KiB
+constexpr int kMaxDepth = 16;           // brackets; a right file has 3, and showing a wrong value recurses over them
 constexpr const char* kForm = "write a list with one entry a dim: null, \"axis\" or [\"axis\", \"axis\"]";
 
 // Of the byte with this number, counted from 1.
@@ -29,6 +30,8 @@ std::string position(const std::string& text, size_t byte) {
 Json parse(const std::string& text, const std::string& path) {
   std::set<std::string> keys;
   auto watch = [&](int depth, Json::parse_event_t event, Json& value) {
+    if (depth > kMaxDepth)
+      usage_error(fmt::format("more than {} brackets inside one another", kMaxDepth), fmt::format("layout file '{}'", path), kForm);
     if (event == Json::parse_event_t::key && depth == 1 && !keys.insert(value.get<std::string>()).second)
       usage_error(fmt::format("key '{}' stands twice", value.get<std::string>()), fmt::format("layout file '{}'", path),
                   "keep one of the two");
@@ -39,6 +42,8 @@ Json parse(const std::string& text, const std::string& path) {
   } catch (const Json::parse_error& e) {
     usage_error("the layout file is not JSON", fmt::format("'{}', {}", path, position(text, e.byte)),
                 "write an object such as {\"sequential/dense/kernel\": [null, \"model\"]}");
+  } catch (const Json::exception&) {  // a number beyond a double
+    usage_error("a number is too large", fmt::format("layout file '{}'", path), kForm);
   }
 }
 

@@ -34,7 +34,16 @@ void check_elements(const Dims& shape, const std::string& what, const std::strin
   }
 }
 
-using SharedLayers = std::map<int64_t, nn::Layer>;
+// The first of those that are one layer, and what it is in the file.
+struct SharedLayer {
+  nn::Layer made;
+  std::string class_name;
+  size_t inputs = 0, outputs = 0;  // of a model
+};
+using SharedLayers = std::map<int64_t, SharedLayer>;
+
+size_t inputs_of(const Layer& layer) { return layer.model ? layer.model->inputs.size() : 1; }
+size_t outputs_of(const Layer& layer) { return layer.model ? layer.model->outputs.size() : 1; }
 
 class ModelBuilder {
  public:
@@ -55,16 +64,21 @@ class ModelBuilder {
   void make(const Graph& graph, const Layer& layer, Level level) {
     const auto known = layer.shared_id ? shared_.find(*layer.shared_id) : shared_.end();
     if (layer.class_name == "InputLayer") {
-      make_input(graph, layer, level);
+      return make_input(graph, layer, level);  // an id on it says nothing: it is of this model alone
     } else if (known != shared_.end()) {
-      layers_.push_back(known->second);
+      const SharedLayer& first = known->second;
+      if (first.class_name != layer.class_name || first.inputs != inputs_of(layer) || first.outputs != outputs_of(layer))
+        usage_error(fmt::format("'shared_object_id' {} is that of another layer too ({})", *layer.shared_id, first.class_name),
+                    place(layer), "write the model again");
+      layers_.push_back(first.made);
     } else if (layer.model) {
       const std::string inner = fmt::format("{} within '{}'", inside_, layer.name);
       layers_.push_back(ModelBuilder(where_, warnings_, shared_).build(*layer.model, Level::kNested, inner));
     } else {
       at_place(place(layer), [&] { layers_.push_back(make_layer(layer, place(layer), warnings_)); });
     }
-    if (layer.shared_id) shared_.emplace(*layer.shared_id, layers_.back());
+    if (layer.shared_id)
+      shared_.emplace(*layer.shared_id, SharedLayer{layers_.back(), layer.class_name, inputs_of(layer), outputs_of(layer)});
   }
 
   void make_input(const Graph& graph, const Layer& layer, Level level) {

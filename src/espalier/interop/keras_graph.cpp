@@ -23,6 +23,15 @@ const Json& field(const Json& object, const char* name) {
   return at == object.end() ? kNull : *at;
 }
 
+// A nested model's layers are read from the source: a copy at every level would cost depth times size.
+Json without_layers(const Json& config) {
+  Json rest = Json::object();
+  if (!config.is_object()) return config;
+  for (const auto& [name, value] : config.items())
+    if (name != "layers") rest[name] = value;
+  return rest;
+}
+
 std::string text_of(const Json& value) { return value.is_string() ? value.get<std::string>() : ""; }
 
 // "BatchNormalization" -> "batch_normalization", "ReLU" -> "re_lu": Keras' default names (keras/src/utils/naming.py).
@@ -75,7 +84,7 @@ class GraphReader {
   void read_layer(const Json& source, std::set<std::string>& taken) {
     Layer layer;
     layer.class_name = text_of(field(source, "class_name"));
-    layer.config = field(source, "config");
+    layer.config = is_model(layer.class_name) ? without_layers(field(source, "config")) : field(source, "config");
     layer.build_config = field(source, "build_config");
     if (const Json& id = field(source, "shared_object_id"); id.is_number_integer()) layer.shared_id = id.get<int64_t>();
     const std::string outer = text_of(field(source, "name")), inner = text_of(field(layer.config, "name"));
@@ -107,7 +116,7 @@ class GraphReader {
 
   std::string fresh_name(const std::string& base, std::set<std::string>& taken) {
     std::string name = base;
-    for (int i = 1; !taken.insert(name).second; ++i) name = fmt::format("{}_{}", base, i);
+    for (int& number = numbers_[base]; !taken.insert(name).second;) name = fmt::format("{}_{}", base, ++number);
     return name;
   }
 
@@ -178,8 +187,12 @@ class GraphReader {
     }
     graph_.inputs = ends(config, "input_layers");
     graph_.outputs = ends(config, "output_layers");
-    for (const NamedRef& input : graph_.inputs) check_input(input.ref);
-    for (size_t i = 0; i < graph_.layers.size(); ++i) check_is_input(static_cast<int>(i));
+    std::set<int> listed;
+    for (const NamedRef& input : graph_.inputs) {
+      check_input(input.ref);
+      listed.insert(input.ref.layer);
+    }
+    for (size_t i = 0; i < graph_.layers.size(); ++i) check_is_input(graph_.layers[i], listed.contains(static_cast<int>(i)));
   }
 
   std::vector<NamedRef> ends(const Json& config, const char* name) {
@@ -222,12 +235,9 @@ class GraphReader {
     if (layer.class_name != "InputLayer") usage_error("the model's input is no InputLayer", place(layer), "start the model at keras.Input");
   }
 
-  void check_is_input(int index) {
-    const Layer& layer = graph_.layers[static_cast<size_t>(index)];
-    if (layer.class_name != "InputLayer") return;
-    const bool listed =
-        std::any_of(graph_.inputs.begin(), graph_.inputs.end(), [&](const NamedRef& one) { return one.ref.layer == index; });
-    if (!listed) usage_error("the InputLayer is not among the model's inputs", place(layer), "add it to 'input_layers'");
+  void check_is_input(const Layer& layer, bool listed) {
+    if (layer.class_name != "InputLayer" || listed) return;
+    usage_error("the InputLayer is not among the model's inputs", place(layer), "add it to 'input_layers'");
   }
 
   // --- order --------------------------------------------------------------------------------------------------------------------------
@@ -290,6 +300,7 @@ class GraphReader {
   Graph graph_;
   std::map<std::string, int> index_;  // by the name that other layers use
   std::set<std::string> names_;
+  std::map<std::string, int> numbers_;  // the last one given to each kind of layer without a name
   std::vector<const Json*> sources_;
 };
 

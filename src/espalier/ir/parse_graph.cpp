@@ -6,6 +6,7 @@
 #include <charconv>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "espalier/base/nearest.h"
@@ -16,6 +17,8 @@ namespace {
 
 constexpr int kMaxDepth = 8;                        // bodies in bodies; fusion makes one level
 constexpr int64_t kMaxElements = int64_t{1} << 56;  // bytes and sums of a few of them stay far inside int64
+constexpr size_t kMostAttributes = 64;              // of one op, which has at most six; bounds the search for one given twice
+constexpr int64_t kMostDevices = 1 << 16;           // a mesh lists its devices, so a few digits would else take 100 MB
 constexpr size_t kLongestShown = 64;                // of a wrong word in a message; longer than any right one
 
 bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.'; }
@@ -239,6 +242,11 @@ class Parser {
           devices.push_back(cursor_.string('"'));
         while (cursor_.another(']'));
     }
+    int64_t places = 1;
+    for (int64_t size : shape) {
+      if (size > kMostDevices / places) cursor_.fail_at(begin, fmt::format("the mesh has more than {} devices", kMostDevices));
+      places *= std::max<int64_t>(size, 1);
+    }
     try {
       graph_.mesh = std::make_shared<const DeviceMesh>(std::move(shape), std::move(names), std::move(devices));
     } catch (const Error& error) {
@@ -292,12 +300,12 @@ class Parser {
 
   void op() {
     std::vector<Result> results;
+    std::unordered_set<std::string> names;
     do {
       Result result;
       result.position = cursor_.at();
       result.name = new_name();
-      for (const Result& other : results)
-        if (other.name == result.name) cursor_.fail_at(result.position, fmt::format("value '%{}' is defined twice", result.name));
+      if (!names.insert(result.name).second) cursor_.fail_at(result.position, fmt::format("value '%{}' is defined twice", result.name));
       if (cursor_.peek() == '"') result.label = cursor_.string('"');
       if (cursor_.accept(':')) result.type = type();
       results.push_back(std::move(result));
@@ -365,6 +373,8 @@ class Parser {
       size_t begin = (cursor_.peek(), cursor_.at());
       std::string name(cursor_.word());
       if (name.empty()) cursor_.fail("expected the name of an attribute before " + cursor_.next_text());
+      if (std::distance(attrs.begin(), attrs.end()) == kMostAttributes)
+        cursor_.fail_at(begin, fmt::format("an op has more than {} attributes", kMostAttributes));
       if (attrs.has(name)) cursor_.fail_at(begin, fmt::format("attribute '{}' is there twice", name));
       cursor_.expect('=');
       attrs.set(name, attribute());

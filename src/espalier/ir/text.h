@@ -26,8 +26,8 @@ namespace espalier {
 
 std::string print(const Graph& graph);
 
-// Errors (kUsage) name line and column and what is wrong there. Refused, whatever the text: more than 2^56 elements in a tensor,
-// bodies in bodies more than 8 deep. Time and memory are linear in the text's size.
+// Errors (kUsage) name line and column and what is wrong there. Refused, whatever the text: more than 2^56 elements in a tensor, more than
+// 2^16 devices, bodies in bodies more than 8 deep. Time and memory are linear in the text's size.
 Graph parse_graph(const std::string& text);
 
 }  // namespace espalier

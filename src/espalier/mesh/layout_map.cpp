@@ -13,9 +13,15 @@ namespace {
 
 using re2::RE2;
 
-RE2::Options quiet() {
+// Ten characters can be a program of megabytes: "\\pL{999}". A path written out takes an instruction of 16 bytes a character.
+constexpr int64_t kKeyBytes = 1 << 18, kBytesPerCharacter = 64;
+constexpr int64_t kMaxInstructions = 1 << 20;  // of all keys together: 16 MiB
+constexpr size_t kMaxRules = 1 << 16;          // a compiled key takes 1 to 2 KiB at least; the largest models have some thousand variables
+
+RE2::Options quiet(const std::string& key) {
   RE2::Options options;
   options.set_log_errors(false);  // the library prints nothing
+  options.set_max_mem(kKeyBytes + kBytesPerCharacter * static_cast<int64_t>(key.size()));
   return options;
 }
 
@@ -41,7 +47,7 @@ size_t lone_parenthesis(const std::string& key) {
 }
 
 std::shared_ptr<const RE2> compile(const std::string& key) {
-  auto pattern = std::make_shared<const RE2>(key, quiet());
+  auto pattern = std::make_shared<const RE2>(key, quiet(key));
   if (pattern->ok()) return pattern;
   bool lone = pattern->error_code() == RE2::ErrorMissingParen || pattern->error_code() == RE2::ErrorUnexpectedParen;
   size_t at = lone ? lone_parenthesis(key) : key.find(pattern->error_arg());
@@ -69,7 +75,7 @@ std::string rule_and_variable(const LayoutRule& rule, const std::string& path) {
 std::string widened(const LayoutRule& rule, std::span<const VariableShape> variables, std::string* path) {
   std::string inner = rule.key.find('|') == std::string::npos ? rule.key : "(?:" + rule.key + ")";
   for (const std::string& key : {".*" + inner, inner + ".*", ".*" + inner + ".*"}) {
-    RE2 pattern(key, quiet());
+    RE2 pattern(key, quiet(key));
     for (const VariableShape& variable : variables)
       if (pattern.ok() && fits(rule, variable.shape.rank()) && RE2::FullMatch(variable.path, pattern)) {
         *path = variable.path;
@@ -176,14 +182,20 @@ void report_unmatched(const std::vector<const VariableShape*>& variables, Unmatc
 void LayoutMap::insert(const std::string& key, TensorLayout layout, std::optional<int> rank) {
   const std::string where = fmt::format("layout rule '{}'", key);
   if (key.empty()) usage_error("a layout rule has an empty key", "", "give a variable's path or a regular expression");
-  for (const LayoutRule& rule : rules_)
-    if (rule.key == key) usage_error(where + " is given twice", "", "erase the first, or join them");
+  if (keys_.contains(key)) usage_error(where + " is given twice", "", "erase the first, or join them");
+  if (rules_.size() == kMaxRules) usage_error(fmt::format("there are more than {} layout rules", kMaxRules), where, "join them into fewer");
   for (const DimAxes& dim : layout.dims())
     for (const std::string& name : dim.names) mesh_.axis(name, where);
   if (rank && layout.rank() > *rank)
     usage_error(fmt::format("layout {} of rank {} is longer than the rule's rank {}", to_string(layout), layout.rank(), *rank), where,
                 "give at most one entry a dim");
-  rules_.push_back({key, std::move(layout), rank, compile(key)});
+  auto pattern = compile(key);
+  const int64_t instructions = instructions_ + pattern->ProgramSize();
+  if (instructions > kMaxInstructions)
+    usage_error("the layout rules are too large together", where, "write fewer or simpler regular expressions");
+  keys_.insert(key);
+  rules_.push_back({key, std::move(layout), rank, std::move(pattern)});
+  instructions_ = instructions;
 }
 
 void LayoutMap::erase(const std::string& key) {
@@ -191,6 +203,8 @@ void LayoutMap::erase(const std::string& key) {
   for (const LayoutRule& rule : rules_) keys.push_back(rule.key);
   auto found = std::find(keys.begin(), keys.end(), key);
   if (found == keys.end()) usage_error(fmt::format("there is no layout rule '{}' to erase", key), "", suggest(key, keys));
+  keys_.erase(key);
+  instructions_ -= rules_[static_cast<size_t>(found - keys.begin())].pattern->ProgramSize();
   rules_.erase(rules_.begin() + (found - keys.begin()));
 }
 

@@ -5,6 +5,7 @@
 // A LayoutMap is a value; copies share the compiled keys. Reading one from a file is not here (cli/).
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -55,7 +56,7 @@ class LayoutMap {
 
   // rank: the rule is for variables of this rank and passes over others, e.g. kernels of rank 3 and not their low-rank additions.
   // Errors: an empty key, a key twice, a broken regex (with the position in it), an axis that the mesh does not have, a layout with more
-  // entries than `rank`.
+  // entries than `rank`; more than 65,536 rules, or keys that compile to more than 16 MiB.
   void insert(const std::string& key, TensorLayout layout, std::optional<int> rank = std::nullopt);
   // An Error when there is no such key.
   void erase(const std::string& key);
@@ -80,6 +81,8 @@ class LayoutMap {
  private:
   DeviceMesh mesh_;
   std::vector<LayoutRule> rules_;
+  std::set<std::string> keys_;  // of rules_
+  int64_t instructions_ = 0;    // of the compiled keys
 };
 
 }  // namespace espalier

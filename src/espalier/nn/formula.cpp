@@ -1,15 +1,31 @@
 #include "espalier/nn/formula.h"
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
+#include <utility>
 
 namespace espalier::nn {
 
+// Nothing here recurses: a sum over all variables of a model nests as deep as there are variables.
 struct Formula::Part {
+  ~Part();
   std::string name;
-  std::vector<Formula> operands;
+  std::vector<Formula> operands;  // until emitted
   Attrs attrs;
   std::optional<ValueId> value;  // once emitted
 };
+
+Formula::Part::~Part() {
+  std::vector<Formula> left = std::move(operands);
+  while (!left.empty()) {
+    std::shared_ptr<Part> last = std::move(left.back().part_);
+    left.pop_back();
+    if (last.use_count() > 1) continue;
+    std::move(last->operands.begin(), last->operands.end(), std::back_inserter(left));
+    last->operands.clear();
+  }
+}
 
 Formula::Formula(double constant) : part_(std::make_shared<Part>(Part{"constant", {}, {{"value", constant}}, std::nullopt})) {}
 
@@ -20,10 +36,21 @@ Formula Formula::op(std::string name, std::vector<Formula> operands, Attrs attrs
 }
 
 ValueId Formula::emit(Builder& builder) const {
-  if (!part_->value) {
-    std::vector<ValueId> operands;
-    for (const Formula& operand : part_->operands) operands.push_back(operand.emit(builder));
-    part_->value = builder.op(part_->name, std::move(operands), part_->attrs);
+  std::vector<std::pair<Part*, size_t>> path = {{part_.get(), 0}};  // with the next operand of each
+  while (!path.empty()) {
+    auto& [part, next] = path.back();
+    if (!part->value && next < part->operands.size()) {
+      Part* operand = part->operands[next++].part_.get();
+      path.emplace_back(operand, 0);
+      continue;
+    }
+    if (!part->value) {
+      std::vector<ValueId> operands;
+      for (const Formula& operand : part->operands) operands.push_back(*operand.part_->value);
+      part->value = builder.op(part->name, std::move(operands), part->attrs);
+      part->operands.clear();
+    }
+    path.pop_back();
   }
   return *part_->value;
 }

@@ -2,7 +2,22 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 namespace espalier::nn {
+
+Node::~Node() {
+  std::vector<Tensor> left = std::move(inputs);
+  while (!left.empty()) {
+    const Tensor last = std::move(left.back());
+    left.pop_back();
+    if (last.node() == nullptr || last.node().use_count() > 1) continue;
+    std::vector<Tensor>& before = last.node()->inputs;
+    std::move(before.begin(), before.end(), std::back_inserter(left));
+    before.clear();
+  }
+}
 
 const Dims& Tensor::shape() const {
   if (node_ == nullptr) usage_error("a tensor that comes from no layer", "Tensor()", "begin with nn::Input");
@@ -23,6 +38,7 @@ std::vector<Tensor> Layer::call(const Tensors& given) const {
   for (const Tensor& input : inputs) shapes.push_back(input.shape());
   def_->build(shapes);
   auto node = std::make_shared<const Node>(Node{def_, inputs, def_->output_shapes(shapes)});
+  for (const Dims& shape : node->outputs) checked_volume(shape, fmt::format("the result of {}", def_->label()));
   std::vector<Tensor> outputs;
   for (int i = 0; i < static_cast<int>(node->outputs.size()); ++i) outputs.emplace_back(node, i);
   return outputs;
@@ -92,6 +108,17 @@ int sample_axis(int64_t axis, int rank, const std::string& label) {
                 fmt::format("its input has {} dims, the batch counted", rank));
   if (from_front == 0) usage_error(fmt::format("axis {} of {} is the batch", axis, label), "", "choose a later axis");
   return static_cast<int>(from_front);
+}
+
+Dims sample_axes(const std::vector<int64_t>& axes, int rank, const std::string& label) {
+  Dims dims;
+  for (int64_t axis : axes) {
+    int dim = sample_axis(axis, rank, label);
+    if (std::find(dims.begin(), dims.end(), dim) != dims.end()) usage_error(fmt::format("{} names an axis twice", label));
+    dims.push_back(dim);
+  }
+  std::sort(dims.begin(), dims.end());
+  return dims;
 }
 
 std::string batch_shape_text(const Dims& shape) {

@@ -61,9 +61,11 @@ class Layer {
   std::shared_ptr<LayerDef> def_;
 };
 
+// A call of a layer. Its end does not recurse over the calls before it: models may be any number of calls deep.
 struct Node {
+  ~Node();
   std::shared_ptr<LayerDef> layer;
-  std::vector<Tensor> inputs;
+  mutable std::vector<Tensor> inputs;  // mutable for the destructor alone
   std::vector<Dims> outputs;
 };
 
@@ -125,6 +127,8 @@ class UnaryLayer : public LayerDef {
 // An axis of a tensor whose rank counts the batch; negative axes count from the end. Error naming `label` when there is no such axis or it
 // is the batch's.
 int sample_axis(int64_t axis, int rank_with_batch, const std::string& label);
+// Several of them, sorted. An Error also when one is named twice.
+Dims sample_axes(const std::vector<int64_t>& axes, int rank_with_batch, const std::string& label);
 
 // "(None, 28, 28)": a per-sample shape as Keras shows it.
 std::string batch_shape_text(const Dims& shape);

@@ -54,10 +54,11 @@ namespace {
 std::vector<std::string> names_of(const std::vector<Tensor>& tensors, const LayerTable& table) {
   std::vector<std::string> names;
   std::set<std::string> used;
+  std::map<std::string, int> numbers;  // the last one given to each name
   for (const Tensor& tensor : tensors) {
     const std::string& base = table.at(tensor.node()->layer.get()).name;
     std::string name = base;
-    for (int number = 1; !used.insert(name).second; ++number) name = fmt::format("{}_{}", base, number);
+    for (int& number = numbers[base]; !used.insert(name).second;) name = fmt::format("{}_{}", base, ++number);
     names.push_back(name);
   }
   return names;

@@ -15,6 +15,8 @@ namespace {
 
 using NodePtr = std::shared_ptr<const Node>;
 
+constexpr int64_t kMaxCalls = 1 << 20;  // each becomes ops of its own; the deepest networks have some thousand layers
+
 // The calls that the outputs depend on. After keras/src/ops/function.py, map_graph: layers are sorted by their distance from the outputs,
 // then by when a walk from the outputs first meets them. Keras' order of layers is the order of a model's weights.
 struct Walk {
@@ -65,10 +67,6 @@ std::vector<std::shared_ptr<LayerDef>> keras_order(const Walk& walk) {
   return layers;
 }
 
-bool contains(const std::vector<Tensor>& tensors, const NodePtr& node) {
-  return std::any_of(tensors.begin(), tensors.end(), [&](const Tensor& tensor) { return tensor.node() == node; });
-}
-
 }  // namespace
 
 ModelDef::ModelDef(std::vector<Tensor> in, std::vector<Tensor> out, ModelConfig config)
@@ -81,28 +79,23 @@ ModelDef::ModelDef(std::vector<Tensor> in, std::vector<Tensor> out, ModelConfig 
   name_layers(*this);
 }
 
-// From the outputs on, so that no call frees the one before it, which would nest as deep as the model.
-ModelDef::~ModelDef() {
-  outputs.clear();
-  while (!nodes.empty()) nodes.pop_back();
-}
-
 void ModelDef::collect() {
+  std::unordered_set<const Node*> given;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const NodePtr& node = inputs[i].node();
     if (dynamic_cast<const InputLayer*>(node->layer.get()) == nullptr)
       usage_error(fmt::format("input {} of {} is made by {}", i, label(), node->layer->label()), "",
                   "a model's inputs are nn::Input tensors");
-    for (size_t j = 0; j < i; ++j)
-      if (inputs[j].node() == node) usage_error(fmt::format("{} has {} as an input twice", label(), node->layer->label()));
+    if (!given.insert(node.get()).second) usage_error(fmt::format("{} has {} as an input twice", label(), node->layer->label()));
   }
   Walk walk;
   for (const Tensor& output : outputs) walk.visit(output.node());
   for (const NodePtr& node : walk.done)
-    if (node->inputs.empty() && !contains(inputs, node))
+    if (node->inputs.empty() && !given.contains(node.get()))
       usage_error(fmt::format("{} needs the input of {}, which is not among its inputs", label(), node->layer->label()), "",
                   "add it to the model's inputs");
   nodes = walk.done;
+  count_calls();
   layers = keras_order(walk);
   for (const Tensor& input : inputs) {  // Inputs are named first, in the order given; unused ones belong to the model too
     in_order.push_back(input.node()->layer);
@@ -113,6 +106,17 @@ void ModelDef::collect() {
   for (const auto& layer : in_order) listed.insert(layer.get());
   for (const NodePtr& node : nodes)
     if (listed.insert(node->layer.get()).second) in_order.push_back(node->layer);
+}
+
+// A model that calls one twice that calls one twice ... has 2^depth calls in a file of depth lines.
+void ModelDef::count_calls() {
+  calls = 0;
+  for (const NodePtr& node : nodes) {
+    auto* inner = dynamic_cast<const ModelDef*>(node->layer.get());
+    calls += 1 + (inner == nullptr ? 0 : inner->calls);
+    if (calls > kMaxCalls)
+      usage_error(fmt::format("{} makes more than {} calls of layers", label(), kMaxCalls), "", "call the models within it less often");
+  }
 }
 
 ModelDef::ModelDef(const std::vector<Layer>& sequence, ModelConfig config)

@@ -14,13 +14,13 @@ class ModelDef final : public LayerDef {
 
   ModelDef(std::vector<Tensor> inputs, std::vector<Tensor> outputs, ModelConfig config);
   ModelDef(const std::vector<Layer>& sequence, ModelConfig config);
-  ~ModelDef() override;
 
   Kind kind = Kind::kFunctional;
   std::vector<Tensor> inputs, outputs;              // empty until built
   std::vector<std::shared_ptr<const Node>> nodes;   // calls in order of execution, inputs included
   std::vector<std::shared_ptr<LayerDef>> layers;    // Keras' order of layers and so of weights, Inputs included
   std::vector<std::shared_ptr<LayerDef>> in_order;  // as the graph first meets them, operands first: the order of automatic names
+  int64_t calls = 0;                                // of layers, those within nested models included
   bool built() const { return !outputs.empty(); }
   bool has_own_input = true;  // false: a Sequential that got its shape from its first call
 
@@ -32,6 +32,7 @@ class ModelDef final : public LayerDef {
 
  private:
   void collect();
+  void count_calls();
   void connect(Tensor x);
   std::vector<std::shared_ptr<LayerDef>> sequence_;
 };

@@ -5,6 +5,8 @@
 #include <cctype>
 #include <map>
 #include <set>
+#include <string_view>
+#include <utility>
 
 #include "espalier/nn/layers/input.h"
 #include "espalier/nn/model_def.h"
@@ -39,7 +41,11 @@ class Namer {
   }
 
  private:
+  // A model that stands in several others is walked once a question: walks would else double with every level.
+  bool first_visit(const char* question, const ModelDef& model) { return visited_.emplace(question, &model).second; }
+
   void take_given(const ModelDef& model) {
+    if (!first_visit("given", model)) return;
     if (!model.name().empty()) taken_.insert(model.name());
     for (const auto& layer : model.layers) {
       if (!layer->name().empty()) taken_.insert(layer->name());
@@ -49,6 +55,7 @@ class Namer {
 
   // A model that is called on an Input was made before that Input, with its own.
   void choose_inputs(const ModelDef& model) {
+    if (!first_visit("inputs", model)) return;
     for (const auto& layer : model.in_order)
       if (auto* inner = dynamic_cast<const ModelDef*>(layer.get()); inner != nullptr && inner->has_own_input) choose_inputs(*inner);
     for (const auto& layer : model.in_order)
@@ -76,6 +83,7 @@ class Namer {
   }
 
   void check_unique(const ModelDef& model) {
+    if (!first_visit("unique", model)) return;
     std::map<std::string, const LayerDef*> by_name;
     for (const auto& layer : model.layers) {
       const std::string& name = table_.at(layer.get()).name;
@@ -112,6 +120,7 @@ class Namer {
   }
 
   void freeze(const ModelDef& model, bool around) {
+    if (!first_visit(around ? "frozen" : "free", model)) return;
     for (const auto& layer : model.layers) {
       bool frozen = around || !layer->trainable();
       LayerEntry& entry = table_.at(layer.get());
@@ -122,6 +131,7 @@ class Namer {
 
   LayerTable table_;
   std::set<std::string> taken_, paths_;
+  std::set<std::pair<std::string_view, const ModelDef*>> visited_;
   std::map<std::string, int> next_;
 };
 

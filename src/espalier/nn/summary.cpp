@@ -59,11 +59,18 @@ std::string output_shape(const ModelDef& model, const LayerDef& layer) {
   return "-";
 }
 
-std::vector<const LayerDef*> with_inner(const LayerDef& layer) {
-  std::vector<const LayerDef*> all = {&layer};
+// The layer and those within it, each once.
+void list_inner(const LayerDef& layer, std::set<const LayerDef*>& seen, std::vector<const LayerDef*>& all) {
+  if (!seen.insert(&layer).second) return;
+  all.push_back(&layer);
   if (auto* model = dynamic_cast<const ModelDef*>(&layer))
-    for (const auto& inner : model->layers)
-      for (const LayerDef* def : with_inner(*inner)) all.push_back(def);
+    for (const auto& inner : model->layers) list_inner(*inner, seen, all);
+}
+
+std::vector<const LayerDef*> with_inner(const LayerDef& layer) {
+  std::set<const LayerDef*> seen;
+  std::vector<const LayerDef*> all;
+  list_inner(layer, seen, all);
   return all;
 }
 

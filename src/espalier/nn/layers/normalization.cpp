@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <functional>
 
 #include "espalier/nn/layer_trace.h"
@@ -117,13 +116,7 @@ class LayerNormalizationDef final : public UnaryLayer {
   }
 
  private:
-  Dims axes(int rank_with_batch) const {
-    Dims dims;
-    for (int64_t axis : config_.axis) dims.push_back(sample_axis(axis, rank_with_batch, label()));
-    std::sort(dims.begin(), dims.end());
-    if (std::adjacent_find(dims.begin(), dims.end()) != dims.end()) usage_error(fmt::format("{} names an axis twice", label()));
-    return dims;
-  }
+  Dims axes(int rank_with_batch) const { return sample_axes(config_.axis, rank_with_batch, label()); }
 
   LayerNormalizationConfig config_;
 };

@@ -78,14 +78,7 @@ class NormalizationDef final : public UnaryLayer {
   }
 
  private:
-  Dims kept(int rank_with_batch) const {
-    Dims dims;
-    if (config_.axis)
-      for (int64_t axis : *config_.axis) dims.push_back(sample_axis(axis, rank_with_batch, label()));
-    std::sort(dims.begin(), dims.end());
-    if (std::adjacent_find(dims.begin(), dims.end()) != dims.end()) usage_error(fmt::format("{} names an axis twice", label()));
-    return dims;
-  }
+  Dims kept(int rank_with_batch) const { return config_.axis ? sample_axes(*config_.axis, rank_with_batch, label()) : Dims(); }
 
   void check_count(const Dims& shape) const {
     auto count = static_cast<int64_t>(config_.mean->size());

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 #include "espalier/nn/layer_trace.h"
 
 namespace espalier::nn {
@@ -51,15 +53,15 @@ class ReshapeDef final : public UnaryLayer {
     }
     if (unknown > 1) usage_error(fmt::format("{} has the target shape {}", label(), to_string(target)), "", "only one dim may be -1");
     if (target.rank() >= kMaxRank) usage_error(fmt::format("{} has a target shape of {} dims", label(), target.rank()));
+    Dims known = target;
+    for (int64_t& size : known) size = std::abs(size);  // 1 for the unknown one
+    known_ = checked_volume(known, label());
   }
 
   Dims output_shape(const Dims& input) const override {
     Dims shape = target_;
-    int64_t known = 1;
-    for (int64_t size : target_)
-      if (size != -1) known *= size;
     for (int64_t& size : shape)
-      if (size == -1) size = input.volume() / known;
+      if (size == -1) size = input.volume() / known_;
     if (shape.volume() != input.volume())
       usage_error(fmt::format("{} cannot make {} of its input {}", label(), to_string(target_), batch_shape_text(input)), "",
                   fmt::format("a sample has {} elements", input.volume()));
@@ -74,6 +76,7 @@ class ReshapeDef final : public UnaryLayer {
 
  private:
   Dims target_;
+  int64_t known_ = 1;  // elements of the sizes that are given
 };
 
 }  // namespace
