@@ -1,0 +1,42 @@
+// Model files of Keras: read, traced, and where the file is small, compiled for two devices as `plan` does (a run takes 5 ms then, not
+// 0.5).
+#include "espalier/distribution/data_parallel.h"
+#include "espalier/interop/keras.h"
+#include "espalier/nn/trainer.h"
+#include "fuzz.h"
+
+using namespace espalier;
+
+namespace {
+
+constexpr size_t kSmallFile = 1200;  // bytes: a layer or three
+constexpr size_t kMostLayers = 64;   // to trace
+
+nn::StepKind kind_of(const KerasFile& file) {
+  return file.compilation && !file.compilation->loss.empty() ? nn::StepKind::kTrain : nn::StepKind::kPredict;
+}
+
+void plan(const KerasFile& file) {
+  const nn::Purpose purpose = file.compilation ? nn::Purpose::kTraining : nn::Purpose::kInference;
+  const DeviceMesh mesh({2}, {"data"});
+  nn::Trainer trainer(file.model, file.compilation.value_or(nn::Compilation()), DataParallel(mesh),
+                      {.purpose = purpose, .batch_size = 3, .threads = 1, .device_memory = 1 << 30});
+  trainer.program(kind_of(file), 3);
+  fuzz::require(trainer.memory().size() == 2, "a device without memory");
+  trainer.fits();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string text = fuzz::text_of(data, size);
+  fuzz::check(size, {8 << 20, 256}, [&] {
+    const KerasFile file = read_keras(text, "model.json");
+    if (!file.model.built()) return;
+    if (size <= kSmallFile)
+      plan(file);
+    else if (file.model.layers().size() <= kMostLayers)
+      nn::trace_step(file.model, file.compilation.value_or(nn::Compilation()), 3, kind_of(file));
+  });
+  return 0;
+}
