@@ -69,6 +69,7 @@ class LayoutSearch {
   void adopt(const LayoutPlan& plan);  // takes decisions over instead of searching
   LayoutPlan plan() const { return {layouts_}; }
   std::vector<Alternative> priced_candidates(int op);
+  double flops() const;  // of all ops as decided
 
  private:
   using Need = std::pair<ValueId, Sharding>;
@@ -305,20 +306,26 @@ std::vector<Alternative> LayoutSearch::priced_candidates(int op) {
   const OpLayout chosen = layouts_[static_cast<size_t>(op)];
   std::vector<std::pair<double, Alternative>> priced;
   for (const OpLayout& layout : candidates(op)) {
-    Alternative alternative{layout, {}, {}, traffic(op, layout).bytes, flops(op, layout), 0};
+    Alternative alternative{layout, {}, {}, traffic(op, layout).bytes, flops(op, layout), 0, price(op, layout)};
     for (size_t i = 0; i < node.operands.size(); ++i) alternative.operands.push_back(needed_sharding(rule, layout, static_cast<int>(i)));
     for (size_t r = 0; r < node.results.size(); ++r) {
       alternative.results.push_back(produced_sharding(rule, layout, static_cast<int>(r)));
       const TensorType& type = graph_.type(node.results[r]);
       alternative.result_bytes += local_shape(alternative.results.back(), type.shape, mesh_, 0).volume() * size_of(type.dtype);
     }
-    double rank = layout == chosen ? -1 : price(op, layout);
+    double rank = layout == chosen ? -1 : alternative.price;
     priced.emplace_back(rank, std::move(alternative));
   }
   std::stable_sort(priced.begin(), priced.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<Alternative> all;
   for (auto& [rank, alternative] : priced) all.push_back(std::move(alternative));
   return all;
+}
+
+double LayoutSearch::flops() const {
+  double sum = 0;
+  for (size_t op = 0; op < layouts_.size(); ++op) sum += flops(static_cast<int>(op), layouts_[op]);
+  return sum;
 }
 
 }  // namespace
@@ -345,6 +352,12 @@ std::vector<Alternative> alternatives(const Graph& graph, const DeviceMesh& mesh
   LayoutSearch search(graph, mesh, pins);
   search.adopt(plan);
   return search.priced_candidates(op);
+}
+
+double largest_flops(const Graph& graph, const DeviceMesh& mesh, const Pins& pins, const LayoutPlan& plan) {
+  LayoutSearch search(graph, mesh, pins);
+  search.adopt(plan);
+  return search.flops();
 }
 
 }  // namespace espalier

@@ -33,11 +33,15 @@ LayoutPlan complete_layouts(const Graph& graph, const DeviceMesh& mesh, const Pi
 struct Alternative {
   OpLayout layout;
   std::vector<Sharding> operands, results;
-  int64_t bytes = 0;       // received by the busiest device: operands brought into this form, results into those their consumers need
-  double flops = 0;        // of the largest part
+  int64_t bytes = 0;         // received by the busiest device: operands brought into this form, results into those their consumers need
+  double flops = 0;          // of the largest part
   int64_t result_bytes = 0;  // memory of the results' largest shards
+  double price = 0;          // what decides, in bytes: those received, kLatencyBytes for each move that waits for peers, one for each flop
 };
 // All candidates of one op under a plan, the chosen one first, then by price.
 std::vector<Alternative> alternatives(const Graph& graph, const DeviceMesh& mesh, const Pins& pins, const LayoutPlan& plan, int op);
+
+// Floating-point operations of the whole graph on the device with the largest parts.
+double largest_flops(const Graph& graph, const DeviceMesh& mesh, const Pins& pins, const LayoutPlan& plan);
 
 }  // namespace espalier
