@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes seeds/ and regressions/ beside this file: small inputs of each kind, and the inputs that once crashed, hung or took too much memory.
-Needs Python only. Run it again after a change here; the files are committed, and nothing else writes them but fuzzing (CONTRIBUTING.md)."""
+seeds/ir/OP.ir are the samples of each op, printed. Needs Python only. Run it again after a change here; the files are committed."""
 import gzip
 import io
 import json
