@@ -30,7 +30,7 @@ void plan(const KerasFile& file) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text = fuzz::text_of(data, size);
-  fuzz::check(size, {8 << 20, 256}, [&] {
+  fuzz::check(size, {8 << 20, 512}, [&] {
     const KerasFile file = read_keras(text, "model.json");
     if (!file.model.built()) return;
     if (size <= kSmallFile)

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "espalier/base/text.h"
+#include "espalier/checkpoint/json_outline.h"
 
 namespace espalier {
 namespace {
@@ -29,18 +30,12 @@ constexpr std::pair<const char*, NumberType> kTypes[] = {{"F32", NumberType::kF3
 
 // Parses, refusing names given twice (JSON's own rule is to forget the first) and nesting deeper than a header's.
 Json parse_strictly(const std::string& text, const std::string& where) {
-  constexpr int kDeepest = 3;  // header, tensor, shape
-  std::vector<std::set<std::string>> keys(kDeepest + 2);
-  auto check = [&](int depth, Json::parse_event_t event, Json& value) {
-    if (depth > kDeepest) refuse("the header is nested too deep", where);
-    auto& seen = keys[static_cast<size_t>(depth) + 1];
-    if (event == Json::parse_event_t::object_start) seen.clear();
-    if (event == Json::parse_event_t::key && !keys[static_cast<size_t>(depth)].insert(value.get<std::string>()).second)
-      refuse(fmt::format("the header names '{}' twice", value.get<std::string>()), where);
-    return true;
-  };
+  constexpr size_t kDeepest = 3;  // header, tensor, shape
+  const JsonOutline outline = outline_json(text, kDeepest);
+  if (outline.too_deep) refuse("the header is nested too deep", where);
+  if (outline.twice) refuse(fmt::format("the header names '{}' twice", *outline.twice), where);
   try {
-    return Json::parse(text, check);
+    return Json::parse(text);
   } catch (const Json::exception& error) {
     refuse(fmt::format("the header is not JSON ({})", error.what()), where);
   }
@@ -157,25 +152,27 @@ SafetensorsHeader parse_safetensors_header(const std::string& text, int64_t data
 }
 
 std::string safetensors_header(const std::vector<TensorSpec>& tensors, const std::map<std::string, std::string>& metadata) {
-  auto json = nlohmann::ordered_json::object();
-  if (!metadata.empty()) json[kMetadata] = metadata;
+  std::string text = "{";  // entry by entry: the library's ordered object looks through all names for each one added
   std::set<std::string> names;
   int64_t at = 0;
-  for (const TensorSpec& spec : tensors) {
-    std::string where = fmt::format("tensor '{}'", spec.name);
-    if (spec.name == kMetadata) usage_error("the name is reserved by safetensors", where, "rename the variable");
-    if (!names.insert(spec.name).second) usage_error("two tensors have one name", where, "rename one");
-    auto type = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const auto& entry) { return entry.second == spec.type; });
-    int64_t end = at + checked_volume(spec.shape, where) * size_of(spec.type);
-    json.push_back({spec.name, {{"dtype", type->first}, {"shape", spec.shape.vector()}, {"data_offsets", {at, end}}}});
-    at = end;
-  }
-  std::string text;
+  auto add = [&](const std::string& name, const nlohmann::ordered_json& value) {
+    text += (text.size() > 1 ? "," : "") + Json(name).dump() + ":" + value.dump();
+  };
   try {
-    text = json.dump();
+    if (!metadata.empty()) add(kMetadata, metadata);
+    for (const TensorSpec& spec : tensors) {
+      std::string where = fmt::format("tensor '{}'", spec.name);
+      if (spec.name == kMetadata) usage_error("the name is reserved by safetensors", where, "rename the variable");
+      if (!names.insert(spec.name).second) usage_error("two tensors have one name", where, "rename one");
+      auto type = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const auto& entry) { return entry.second == spec.type; });
+      int64_t end = at + checked_volume(spec.shape, where) * size_of(spec.type);
+      add(spec.name, {{"dtype", type->first}, {"shape", spec.shape.vector()}, {"data_offsets", {at, end}}});
+      at = end;
+    }
   } catch (const Json::exception&) {
     usage_error("a tensor's name or the metadata is not UTF-8", "safetensors", "rename the variable");
   }
+  text += "}";
   text.resize((text.size() + 7) / 8 * 8, ' ');
   auto length = static_cast<uint64_t>(text.size());
   return std::string(reinterpret_cast<const char*>(&length), sizeof length) + text;

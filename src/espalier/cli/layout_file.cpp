@@ -3,17 +3,17 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "espalier/base/error.h"
+#include "espalier/checkpoint/json_outline.h"
 
 namespace espalier::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;
 
-constexpr int64_t kMaxFile = 64 << 20;  // bytes; a rule for each variable of the largest models takes a few hundred KiB
-constexpr int kMaxDepth = 16;           // brackets; a right file has 3, and showing a wrong value recurses over them
+constexpr int64_t kMaxFile = 16 << 20;  // bytes; a rule for each variable of the largest models takes a few hundred KiB
+constexpr size_t kMaxDepth = 16;        // brackets; a right file has 3, and showing a wrong value recurses over them
 constexpr const char* kForm = "write a list with one entry a dim: null, \"axis\" or [\"axis\", \"axis\"]";
 
 // Of the byte with this number, counted from 1.
@@ -27,23 +27,17 @@ std::string position(const std::string& text, size_t byte) {
 }
 
 // The library keeps the last of two equal keys; two rules under one key is an error here.
-Json parse(const std::string& text, const std::string& path) {
-  std::set<std::string> keys;
-  auto watch = [&](int depth, Json::parse_event_t event, Json& value) {
-    if (depth > kMaxDepth)
-      usage_error(fmt::format("more than {} brackets inside one another", kMaxDepth), fmt::format("layout file '{}'", path), kForm);
-    if (event == Json::parse_event_t::key && depth == 1 && !keys.insert(value.get<std::string>()).second)
-      usage_error(fmt::format("key '{}' stands twice", value.get<std::string>()), fmt::format("layout file '{}'", path),
-                  "keep one of the two");
-    return true;
-  };
+Json parse(const std::string& text, const std::string& path, const JsonOutline& outline) {
+  const std::string where = fmt::format("layout file '{}'", path);
+  if (outline.too_deep) usage_error(fmt::format("more than {} brackets inside one another", kMaxDepth), where, kForm);
+  if (outline.twice) usage_error(fmt::format("key '{}' stands twice", *outline.twice), where, "keep one of the two");
   try {
-    return Json::parse(text, watch);
+    return Json::parse(text);
   } catch (const Json::parse_error& e) {
     usage_error("the layout file is not JSON", fmt::format("'{}', {}", path, position(text, e.byte)),
                 "write an object such as {\"sequential/dense/kernel\": [null, \"model\"]}");
   } catch (const Json::exception&) {  // a number beyond a double
-    usage_error("a number is too large", fmt::format("layout file '{}'", path), kForm);
+    usage_error("a number is too large", where, kForm);
   }
 }
 
@@ -78,18 +72,23 @@ TensorLayout layout_of(const Json& entries, const std::string& key, const std::s
     else
       usage_error(fmt::format("'{}' is no entry of a layout", shown(entry)), entry_where, kForm);
   }
-  return TensorLayout(std::move(dims));
+  try {
+    return TensorLayout(std::move(dims));
+  } catch (const Error& error) {  // which names the layout and not whose it is
+    usage_error(where, error.what());
+  }
 }
 
 }  // namespace
 
 LayoutMap read_layout(const std::string& text, const std::string& path, const DeviceMesh& mesh) {
-  Json rules = parse(text, path);
+  const JsonOutline outline = outline_json(text, kMaxDepth);
+  const Json rules = parse(text, path, outline);
   if (!rules.is_object())
     usage_error("the layout file holds no object", fmt::format("'{}' begins with '{}'", path, shown(rules)),
                 "write an object such as {\"sequential/dense/kernel\": [null, \"model\"]}");
   LayoutMap map(mesh);
-  for (const auto& [key, entries] : rules.items()) map.insert(key, layout_of(entries, key, path));
+  for (const std::string& key : outline.keys) map.insert(key, layout_of(rules.at(key), key, path));  // in the order of the file
   return map;
 }
 
