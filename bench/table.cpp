@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -65,6 +66,8 @@ const std::vector<Comparison> kComparisons = {
     {"dense/data2 model4", "dense/model 2", 0.9},
     {"dense/data2 model4", "dense/data 2", 0.9},
 };
+
+constexpr double kNoAim = std::numeric_limits<double>::infinity();
 
 int steps_a_round(const std::string& network) { return network == "dense" ? 3 : 150; }
 int runs_a_round(const std::string& network) { return network == "dense" ? 3 : 40; }
@@ -240,7 +243,7 @@ void steps(const Options& options, const std::map<int, Json>& ceilings) {
     const auto faster = measured.find(c.faster), than = measured.find(c.than);
     if (faster == measured.end() || than == measured.end()) continue;
     const double times = median_ratio(than->second.step_ms, faster->second.step_ms);
-    compared.add({c.faster, c.than, fixed(times, 2), fixed(c.least, 2), verdict(times, c.least, c.least)});
+    compared.add({c.faster, c.than, fixed(times, 2), fixed(c.least, 2), verdict(times, c.least, kNoAim)});
   }
   compared.print();
 }
@@ -262,7 +265,7 @@ void add_limit(Report& report, const std::string& what, const std::vector<double
   const double value = median(values);
   report.add({what, fmt::format("{:.{}f} {}", value, digits, unit), fmt::format("{:.{}f} {}", smallest(values), digits, unit),
               fmt::format("{:g} {}", most, unit), aim > 0 ? fmt::format("{:g} {}", aim, unit) : "",
-              verdict(-value, -most, aim > 0 ? -aim : -most)});
+              verdict(-value, -most, aim > 0 ? -aim : kNoAim)});
 }
 
 Report limits(const std::string& title) { return Report(title, {"what", "median", "best", "at most", "aim", ""}); }
