@@ -169,7 +169,7 @@ TEST(Cli, WrongWordsSayWhatWhereAndWhatToDo) {
       {{"train", kModels + "regression.json", "--data", "synthetic"}, "give --loss"},
       {train + Words{"--weights", "missing.safetensors"}, "'missing.safetensors'", 3},
       {train + Words{"--weights", weights}, "weights.safetensors", 3},
-      {train + Words{"--save", scratch.path() + "/no/where"}, "cannot write", 4},
+      {train + Words{"--save", scratch.path() + "/no/where"}, "cannot create a file", 4},
       {train + Words{"--device-memory", "1KB"}, "the model does not fit: device 'cpu:0' needs", 9},
       {{"plan", "-"}, "standard input"},
   };

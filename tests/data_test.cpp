@@ -355,7 +355,6 @@ TEST(Npy, WritesWhatNumpyWrites) {
     left.insert(left.end(), {values[row * 3], values[row * 3 + 1]}), right.push_back(values[row * 3 + 2]);
   writer.write({0, 0}, {3, 2}, left.data());
   writer.write({0, 2}, {3, 1}, right.data());
-  EXPECT_EQ(scratch.file_count(), 1u);
   EXPECT_EQ(local_files().kind(scratch / "out.npy"), FileKind::kMissing);
   writer.commit();
   // numpy.savez stored the same array: its member begins with the same bytes.

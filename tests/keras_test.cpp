@@ -691,9 +691,9 @@ TEST(KerasErrors, CompileSection) {
   EXPECT_EQ(error_of(compiled({{"optimizer", "adam"}, {"loss", "mse"}, {"metrics", {"acuracy"}}})),
             "there is no metric 'acuracy': 'm.json', 'compile_config'; did you mean 'accuracy'?");
   EXPECT_EQ(error_of(compiled({{"optimizer", "adam"}, {"loss", {{"e", "mse"}}}})),
-            "there is no output 'e': loss: 'm.json', 'compile_config'; did you mean 'd'?");
+            "there is no output 'e': loss: 'm.json', 'compile_config'; known: d");
   EXPECT_EQ(error_of(compiled({{"optimizer", "adam"}, {"loss", {"mse", "mae"}}})),
-            "loss has 2 entries for 1 outputs: 'm.json', 'compile_config'; give one for each of 'd', or name the outputs");
+            "loss has 2 entries for 1 output: 'm.json', 'compile_config'; give one for each of 'd', or name the outputs");
   EXPECT_EQ(error_of(compiled({{"optimizer", "adam"}, {"loss", "mse"}, {"loss_weights", {{"d", "x"}}}})),
             "'loss_weights' is '{\"d\":\"x\"}': 'm.json', 'compile_config'; give numbers");
   EXPECT_EQ(error_of(compiled({{"optimizer", "adam"}, {"metrics", {{{"class_name", "Accuracy"}, {"config", Json::object()}}}}})),

@@ -625,7 +625,7 @@ TEST(Errors, OfCompilations) {
       {[] { CategoricalCrossentropy({.label_smoothing = 2}); },
        "label_smoothing is 2: loss 'categorical_crossentropy'; give a number from 0 to 1"},
       {[&] { train(single, {}); }, "model 'm' has no loss; compile it with one"},
-      {[&] { trace_step(single, {.loss = "mse"}, 0, StepKind::kTrain); }, "a batch of 0 samples; a batch has 1 or more"},
+      {[&] { trace_step(single, {.loss = "mse"}, 0, StepKind::kTrain); }, "a batch of 0 samples; a batch has 1 to 1,099,511,627,776"},
       {[&] { train(single, {.loss = "mse", .metrics = {"sparse_categorical_accuracy"}}); },
        "metric 'sparse_categorical_accuracy' compares with class numbers: output 'd'; use 'categorical_accuracy' for this loss"},
       {[&] { train(single, {.loss = "sparse_categorical_crossentropy", .metrics = {"mse"}}); },

@@ -18,13 +18,16 @@ namespace espalier {
 struct Finished {
   int code = 0;  // 128 + n when ended by signal n
   std::string out, err;
+  int64_t peak_resident_bytes = 0;
 };
 
 struct ProcessOptions {
   std::string input = {};
   enum class Stdout { kKept, kClosedReader, kFull } stdout_to = Stdout::kKept;
   enum class Stderr { kKept, kTerminal } stderr_to = Stderr::kKept;
-  int64_t file_limit = 0;  // bytes of the largest file that may be written; 0 for any
+  int64_t file_limit = 0;                                 // bytes of the largest file that may be written; 0 for any
+  int64_t memory_limit = 0;                               // bytes of address space (RLIMIT_AS); 0 for any
+  enum class User { kSame, kNobody } user = User::kSame;  // kNobody: without root's right to write everywhere
   // Sends `signal` once standard error holds `signal_at`.
   int signal = 0;
   std::string signal_at = {};
@@ -73,10 +76,13 @@ inline Finished run_process(const std::vector<std::string>& words, const Process
     ::dup2(out.write_end, STDOUT_FILENO);
     ::dup2(err.write_end, STDERR_FILENO);
     std::signal(SIGPIPE, SIG_DFL);
-    if (options.file_limit > 0) {
-      rlimit limit = {static_cast<rlim_t>(options.file_limit), static_cast<rlim_t>(options.file_limit)};
-      ::setrlimit(RLIMIT_FSIZE, &limit);
-    }
+    auto limit = [](auto resource, int64_t bytes) {
+      const rlimit both = {static_cast<rlim_t>(bytes), static_cast<rlim_t>(bytes)};
+      if (bytes > 0) ::setrlimit(resource, &both);
+    };
+    limit(RLIMIT_FSIZE, options.file_limit);
+    if (options.user == ProcessOptions::User::kNobody && ::geteuid() == 0 && (::setgid(65534) != 0 || ::setuid(65534) != 0)) ::_exit(126);
+    limit(RLIMIT_AS, options.memory_limit);
     ::execv(argv[0], argv.data());
     ::_exit(127);
   }
@@ -106,7 +112,9 @@ inline Finished run_process(const std::vector<std::string>& words, const Process
     if (!signalled && finished.err.find(options.signal_at) != std::string::npos) signalled = ::kill(child, options.signal) == 0;
   }
   int status = 0;
-  ::waitpid(child, &status, 0);
+  rusage usage = {};
+  ::wait4(child, &status, 0, &usage);
+  finished.peak_resident_bytes = usage.ru_maxrss * 1024;
   finished.code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   return finished;
 }

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
 #include <system_error>
 #include <utility>
@@ -98,9 +99,18 @@ class PosixReadable : public ReadableFile {
   int64_t size_ = 0;
 };
 
+std::string directory_of(const std::string& path) {
+  size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// Whether a file has its name from the start, or gets it when it is closed.
+enum class Naming { kNow, kAtClose };
+
 class PosixWritable : public WritableFile {
  public:
-  PosixWritable(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+  PosixWritable(std::string path, int fd, Naming naming) : path_(std::move(path)), fd_(fd), naming_(naming) {}
   void write_at(int64_t offset, const void* from, int64_t bytes) override {
     const auto* in = static_cast<const char*>(from);
     while (bytes > 0) {
@@ -114,6 +124,9 @@ class PosixWritable : public WritableFile {
     if (::fsync(fd_.get()) != 0) storage_error("write", path_, errno);
   }
   void close() override {
+    const std::string self = fmt::format("/proc/self/fd/{}", fd_.get());
+    if (naming_ == Naming::kAtClose && ::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, path_.c_str(), AT_SYMLINK_FOLLOW) != 0)
+      storage_error("create a file", path_, errno);
     // The descriptor is gone even when close reports EINTR: a second try could close another thread's file.
     if (::close(fd_.release()) != 0 && errno != EINTR) storage_error("write", path_, errno);
   }
@@ -121,6 +134,7 @@ class PosixWritable : public WritableFile {
  private:
   std::string path_;
   Descriptor fd_;
+  Naming naming_;
 };
 
 class PosixFileSystem : public FileSystem {
@@ -128,7 +142,7 @@ class PosixFileSystem : public FileSystem {
   FileKind kind(const std::string& path) const override {
     struct stat status {};
     if (::stat(path.c_str(), &status) != 0) {
-      if (errno == ENOENT || errno == ENOTDIR) return FileKind::kMissing;
+      if (errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG) return FileKind::kMissing;
       storage_error("look at", path, errno);
     }
     if (S_ISREG(status.st_mode)) return FileKind::kRegular;
@@ -176,10 +190,15 @@ class PosixFileSystem : public FileSystem {
   }
 
   std::unique_ptr<WritableFile> create(const std::string& path) const override {
+    if (::access(path.c_str(), F_OK) == 0) return nullptr;
+    // Without a name it vanishes with the process, however that ends. Some file systems (NFS) have no such files.
+    if (::access("/proc/self/fd", X_OK) == 0)
+      if (int fd = open_again(directory_of(path), O_WRONLY | O_TMPFILE); fd >= 0)
+        return std::make_unique<PosixWritable>(path, fd, Naming::kAtClose);
     int fd = open_again(path, O_WRONLY | O_CREAT | O_EXCL);
     if (fd < 0 && errno == EEXIST) return nullptr;
     if (fd < 0) storage_error("create a file", path, errno);
-    return std::make_unique<PosixWritable>(path, fd);
+    return std::make_unique<PosixWritable>(path, fd, Naming::kNow);
   }
 
   void rename(const std::string& from, const std::string& to) const override {
@@ -197,12 +216,6 @@ class PosixFileSystem : public FileSystem {
     if (::fsync(fd.get()) != 0 && errno != EINVAL && errno != ENOTSUP) storage_error("write", path, errno);
   }
 };
-
-std::string directory_of(const std::string& path) {
-  size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
 
 }  // namespace
 
@@ -223,11 +236,13 @@ AtomicFile::AtomicFile(const FileSystem& files, const std::string& path) : files
   // Renaming over a device would replace it: `--save /dev/null` as root must not.
   if (kind == FileKind::kOther)
     throw Error(ErrorKind::kStorage, "cannot write, as it is a pipe or a device", fmt::format("'{}'", path), "name a regular file");
+  // The rename at the end would be the first to fail.
+  if (target_.size() - target_.rfind('/') - 1 > NAME_MAX) storage_error("write", path, ENAMETOOLONG);
   directory_ = directory_of(target_);
   naming_target([&] {
     for (int attempt = 0; !file_; ++attempt) {  // names that killed runs left are passed over
       if (attempt == 1000) storage_error("create a file", temporary_, EEXIST);
-      temporary_ = fmt::format("{}/.espalier-{}-{}.tmp", directory_, ::getpid(), attempt);
+      temporary_ = fmt::format("{}/.espalier-{}-{:x}-{}.tmp", directory_, ::getpid(), reinterpret_cast<uintptr_t>(this), attempt);
       file_ = files_.create(temporary_);
     }
   });
@@ -239,7 +254,9 @@ void AtomicFile::naming_target(Action action) {
   try {
     action();
   } catch (const Error& error) {
-    throw Error(error.kind(), fmt::format("cannot write '{}'", target_), error.what());
+    std::string text = error.what();
+    if (size_t at = text.find(temporary_); at != std::string::npos) text.replace(at, temporary_.size(), target_);
+    throw Error(error.kind(), text);
   }
 }
 

@@ -40,7 +40,8 @@ class FileSystem {
   virtual std::unique_ptr<ReadableFile> open(const std::string& path) const = 0;  // a regular file
   // The whole content, of a pipe too. An Error (kUsage) when it is longer than `limit` bytes.
   virtual std::string read_all(const std::string& path, int64_t limit) const = 0;
-  // A new file; null when something of that name exists.
+  // A new file; null when something of that name exists. Where the system can, it has no name until it is closed, so that a process that
+  // is killed leaves nothing.
   virtual std::unique_ptr<WritableFile> create(const std::string& path) const = 0;
   virtual void rename(const std::string& from, const std::string& to) const = 0;  // replaces `to` in one step
   virtual void remove(const std::string& path) const = 0;

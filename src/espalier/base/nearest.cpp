@@ -23,8 +23,14 @@ int edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
-  std::string best;
-  int best_distance = std::max(2, static_cast<int>(word.size()) / 3) + 1;
+  std::string best, whole;
+  int ends_so = 0;
+  for (const std::string& candidate : candidates)
+    if (candidate.size() > word.size() && candidate.ends_with(word) && candidate[candidate.size() - word.size() - 1] == '/')
+      whole = candidate, ++ends_so;
+  if (ends_so == 1 && !word.empty()) return whole;
+  const int size = static_cast<int>(word.size());
+  int best_distance = std::min(std::max(2, size / 3) + 1, size);  // below its size: a word of which nothing is left was not meant
   for (const std::string& candidate : candidates) {
     int distance = edit_distance(word, candidate);
     if (distance < best_distance) best = candidate, best_distance = distance;

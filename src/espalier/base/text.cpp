@@ -46,4 +46,6 @@ std::string format_count(int64_t count) {
   return count < 0 ? "-" + digits : digits;
 }
 
+std::string counted(int64_t count, const std::string& noun) { return format_count(count) + " " + noun + (count == 1 ? "" : "s"); }
+
 }  // namespace espalier

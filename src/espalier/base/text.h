@@ -14,4 +14,7 @@ int64_t parse_bytes(const std::string& text, const std::string& option);
 // "60,000".
 std::string format_count(int64_t count);
 
+// "1 step", "60,000 steps".
+std::string counted(int64_t count, const std::string& noun);
+
 }  // namespace espalier

@@ -27,7 +27,7 @@ int evaluate(const Options& options) {
     report["samples"] = data->size();
     print_json(report);
   } else {
-    write_output(fmt::format("{}  ({} samples)\n", logs_text(logs), format_count(data->size())));
+    write_output(fmt::format("{}  ({})\n", logs_text(logs), counted(data->size(), "sample")));
   }
   return 0;
 }

@@ -62,6 +62,18 @@ void add_option(CLI::App& app, const OptionSpec& spec, Options& options) {
     app.add_option(spec.flag, given)->type_size(1)->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
+// "--quiet=maybe", which the parser would answer in its own words.
+void refuse_values_of_switches(int argc, const char* const* argv) {
+  for (int i = 2; i < argc; ++i) {
+    const std::string word = argv[i];
+    const size_t equals = word.find('=');
+    if (equals == std::string::npos) continue;
+    for (const OptionSpec& option : option_table())
+      if (option.value.empty() && option.flag == word.substr(0, equals))
+        usage_error(option.flag + " takes no value", fmt::format("'{}'", word), "write it alone, or leave it out");
+  }
+}
+
 Request text_request(std::string text) {
   Request request;
   request.text = std::move(text);
@@ -103,6 +115,7 @@ Request read_options(int argc, const char* const* argv) {
   for (const OptionSpec& option : option_table()) add_option(app, option, options);
   for (int i = 2; i < argc; ++i)
     if (std::string word = argv[i]; word == "--help" || word == "-h") return text_request(command_help(command));
+  refuse_values_of_switches(argc, argv);
   try {
     app.parse(argc - 1, argv + 1);
   } catch (const CLI::ArgumentMismatch& e) {

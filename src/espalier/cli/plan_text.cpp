@@ -47,8 +47,8 @@ constexpr size_t kMostGroups = 12;  // rows of the memory table; every device of
 std::string batch_text(const Distribution& distribution, int64_t size) {
   const std::vector<int64_t> parts = batch_per_device(distribution, size);
   auto [least, most] = std::minmax_element(parts.begin(), parts.end());
-  const std::string each =
-      *least == *most ? fmt::format("{} samples on each device", *most) : fmt::format("{} to {} samples on a device", *least, *most);
+  const std::string each = *least == *most ? counted(*most, "sample") + " on each device"
+                                           : fmt::format("{} to {} on a device", format_count(*least), counted(*most, "sample"));
   const std::string axis = distribution.batch_axis
                                ? fmt::format("cut by '{}'", distribution.mesh.axis_names()[static_cast<size_t>(*distribution.batch_axis)])
                                : "not cut";

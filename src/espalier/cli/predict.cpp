@@ -27,14 +27,15 @@ std::string path_of(const std::string& out, const std::string& name, size_t outp
   return stem + "." + name + ending;
 }
 
-std::vector<OutputFile> open_outputs(const nn::Model& model, const std::string& out, int64_t samples) {
+std::vector<OutputFile> open_outputs(const nn::Model& model, const Options& options, int64_t samples) {
   std::vector<OutputFile> files;
   const std::vector<std::string> names = model.output_names();
   const std::vector<Dims> shapes = model.output_shapes();
   for (size_t i = 0; i < names.size(); ++i) {
     Dims shape{samples};
     for (int64_t size : shapes[i]) shape.push_back(size);
-    std::string path = path_of(out, names[i], names.size());
+    std::string path = path_of(options.out, names[i], names.size());
+    check_place(options, "--out", path);
     files.push_back({names[i], path, shape, std::make_unique<NpyWriter>(local_files(), path, shape)});
   }
   return files;
@@ -49,8 +50,8 @@ int predict(const Options& options) {
   auto prepare = [&](nn::Trainer& any) { compile_batches(any, nn::StepKind::kPredict, data->size(), options.batch_size); };
   prepare(*trainer);
   require_fit(job, *trainer, prepare);
+  std::vector<OutputFile> files = open_outputs(trainer->model(), options, data->size());
   prepare_weights(options, *trainer, Untrained::kNoted);
-  std::vector<OutputFile> files = open_outputs(trainer->model(), options.out, data->size());
   Progress progress(progress_form(), "predict", 1, data->size());
   trainer->predict(
       *data,

@@ -17,7 +17,7 @@
 namespace espalier::cli {
 namespace {
 
-constexpr int64_t kMaxModelFile = int64_t{256} << 20;  // bytes; the largest model files of the field take a few MiB
+constexpr int64_t kMaxModelFile = 16 << 20;  // bytes; the largest model files of the field take a few MiB
 
 std::string read_standard_input() {
   std::string text;
@@ -122,7 +122,17 @@ std::unique_ptr<Dataset> open_validation(const Options& options, const nn::Train
   return open(options, trainer.fields(nn::StepKind::kEvaluate), DataSplit::kTest);
 }
 
+void check_place(const Options& options, const std::string& flag, const std::string& path) {
+  const std::string weights = flag == "--save" ? "" : options.weights;  // training may go on in one file
+  for (const auto& [name, read] :
+       {std::pair{"the model", options.model}, {"--layout", options.layout}, {"--data", options.data}, {"--weights", weights}})
+    if (!read.empty() && local_files().resolve(read) == local_files().resolve(path))
+      usage_error(fmt::format("{} names the same file as {}", flag, name), fmt::format("'{}'", path), "give another name");
+  check_writable(local_files(), path);
+}
+
 void prepare_weights(const Options& options, nn::Trainer& trainer, Untrained untrained) {
+  if (!options.weights.empty()) trainer.check_weights(options.weights);
   trainer.initialize();
   if (!options.weights.empty())
     trainer.load_weights(options.weights);

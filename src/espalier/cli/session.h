@@ -32,6 +32,9 @@ std::unique_ptr<Dataset> open_samples(const Options& options, const nn::Trainer&
 // The test samples, where the source has some apart from its training samples; else null.
 std::unique_ptr<Dataset> open_validation(const Options& options, const nn::Trainer& trainer);
 
+// Before anything is computed: an Error when what `flag` names cannot be written (kStorage), or is a file that this run reads (kUsage).
+void check_place(const Options& options, const std::string& flag, const std::string& path);
+
 // Weights from --weights, else from the seed, which is noted where untrained weights are hardly meant.
 enum class Untrained { kExpected, kNoted };
 void prepare_weights(const Options& options, nn::Trainer& trainer, Untrained untrained);

@@ -109,7 +109,7 @@ std::string summary(const nn::Trainer& trainer, const Run& run, const Options& o
   const nn::History& history = run.history;
   std::vector<double> ms = step_milliseconds(history);
   std::string text =
-      fmt::format("{} steps on mesh {}, {:.1f} s in steps: {} samples/s", format_count(std::ssize(history.step_losses)),
+      fmt::format("{} on mesh {}, {:.1f} s in steps: {} samples/s", counted(std::ssize(history.step_losses), "step"),
                   to_string(trainer.distribution().mesh), history.seconds, format_count(static_cast<int64_t>(samples_per_second(history))));
   if (!ms.empty()) text += fmt::format(", a step {:.2f} ms (median)", ms[ms.size() / 2]);
   text += "\n";
@@ -169,6 +169,7 @@ std::unique_ptr<TraceFile> open_trace(const Options& options, Job& job) {
   if (options.trace.empty()) return nullptr;
   if (!options.save.empty() && local_files().resolve(options.trace) == local_files().resolve(options.save))
     usage_error("--trace and --save name the same file", fmt::format("'{}'", options.trace), "give two files");
+  check_place(options, "--trace", options.trace);
   auto trace = std::make_unique<TraceFile>(local_files(), options.trace, job.distribution.mesh);
   job.options.on_run = [file = trace.get()](const nn::RunTrace& run) { file->add(run); };
   return trace;
@@ -182,7 +183,7 @@ int train(const Options& options) {
   std::unique_ptr<nn::Trainer> trainer = make_trainer(options, job);
   std::unique_ptr<Dataset> data = open_samples(options, *trainer, DataSplit::kTrain, nn::StepKind::kTrain);
   std::unique_ptr<Dataset> validation = open_validation(options, *trainer);
-  if (!options.save.empty()) check_writable(local_files(), options.save);
+  if (!options.save.empty()) check_place(options, "--save", options.save);
   auto prepare = [&](nn::Trainer& any) { any.prepare_fit(data->size(), validation ? validation->size() : 0); };
   prepare(*trainer);
   require_fit(job, *trainer, prepare);

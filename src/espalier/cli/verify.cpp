@@ -172,7 +172,7 @@ std::string verify_text(const nn::Trainer& trainer, const Comparison& result) {
     return fmt::format("not equal: {} '{}' differs first, in step {}{}\n  one device {:.9g}, sharded {:.9g}; tolerance {:g}\n", f->kind,
                        f->name, f->step, f->device ? fmt::format(", at ({}) on '{}'", fmt::join(f->index, ", "), *f->device) : "",
                        f->reference, f->sharded, result.tolerance);
-  std::string text = fmt::format("equal: {} steps on mesh {} and on one device\n", result.steps, mesh);
+  std::string text = fmt::format("equal: {} on mesh {} and on one device\n", counted(result.steps, "step"), mesh);
   text += fmt::format("  {} losses, gradients and weights compared, tolerance {:g}\n", format_count(result.tensors), result.tolerance);
   return text + (result.largest == 0 ? "  no difference at all\n"
                                      : fmt::format("  largest relative difference {:.2g} ({})\n", result.largest, result.largest_where));

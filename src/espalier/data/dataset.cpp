@@ -66,8 +66,9 @@ void check_shape(const FieldSpec& field, const FieldSource& source) {
   std::string todo = "reshape the array, or change the model's shape";
   if (field.values == Values::kClass && sample.volume() > 1) todo = "one-hot rows need the loss categorical_crossentropy";
   if (field.values == Values::kOneHot && sample.volume() == 1) todo = "class numbers need the loss sparse_categorical_crossentropy";
-  usage_error(fmt::format("samples of shape {} do not fit {}, which takes {}", to_string(sample), wanted(field), to_string(field.shape)),
-              source.where, todo);
+  const std::string takes = field.values == Values::kClass ? "class numbers" : to_string(field.shape);
+  usage_error(fmt::format("samples of shape {} do not fit {}, which takes {}", to_string(sample), wanted(field), takes), source.where,
+              todo);
 }
 
 // What is wrong with a value, or null.
@@ -110,7 +111,7 @@ std::unique_ptr<Dataset> make_dataset(std::vector<FieldSpec> fields, std::vector
   int64_t count = sources[0].array.shape[0];
   for (const FieldSource& source : sources)
     if (source.array.shape[0] != count)
-      usage_error(fmt::format("{} samples, but {} has {}", format_count(source.array.shape[0]), sources[0].where, format_count(count)),
+      usage_error(fmt::format("{}, but {} has {}", counted(source.array.shape[0], "sample"), sources[0].where, format_count(count)),
                   source.where, "inputs and targets need one entry a sample");
   if (count == 0) usage_error("no samples", sources[0].where, "give at least one");
   samples = std::min(samples, count);

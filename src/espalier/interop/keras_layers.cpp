@@ -6,6 +6,7 @@
 #include <map>
 
 #include "espalier/base/error.h"
+#include "espalier/base/nearest.h"
 #include "espalier/interop/keras_objects.h"
 #include "espalier/nn/layers.h"
 
@@ -256,8 +257,9 @@ std::vector<std::string> known_layers() {
 nn::Layer make_layer(const Layer& layer, const std::string& place, std::vector<std::string>& warnings) {
   const auto line = table().find(layer.class_name);
   if (line == table().end()) {
+    const std::string near = nearest(layer.class_name, known_layers());
     usage_error(fmt::format("'{}' is not a layer that Espalier has", layer.class_name), place,
-                fmt::format("it has {}", fmt::join(known_layers(), ", ")));
+                near.empty() ? fmt::format("it has {}", fmt::join(known_layers(), ", ")) : fmt::format("did you mean '{}'?", near));
   }
   Fields fields(layer.config, place);
   fields.skip({"name", "batch_shape", "build_input_shape"});

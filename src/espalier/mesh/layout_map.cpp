@@ -93,7 +93,8 @@ std::string widened(const LayoutRule& rule, std::span<const VariableShape> varia
       usage_error(fmt::format("layout rule '{}' is for rank {} but '{}' of shape {} has rank {}", rule.key, *rule.rank, variable.path,
                               to_string(variable.shape), variable.shape.rank()),
                   "", "leave the rank out, or write a rule for that rank");
-  std::string path;
+  std::string path = nearest(rule.key, paths_of(variables));
+  if (path.ends_with("/" + rule.key)) usage_error(what, "", fmt::format("did you mean '{}'? {}", path, see));
   if (std::string key = widened(rule, variables, &path); !key.empty())
     usage_error(what, "", fmt::format("a key has to match the whole path; it would match as '{}', for example '{}' {}", key, path, see));
   usage_error(what, "", variables.empty() ? "the model has none" : suggest(rule.key, paths_of(variables)) + " " + see);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "espalier/base/nearest.h"
+#include "espalier/base/text.h"
 
 namespace espalier::nn {
 
@@ -25,7 +26,7 @@ void check_length(const Outputs& outputs, size_t length, const char* what) {
   if (length == outputs.size()) return;
   std::string names;
   for (const OutputCompilation& output : outputs) names += fmt::format("{}'{}'", names.empty() ? "" : ", ", output.name);
-  usage_error(fmt::format("{} has {} entries for {} outputs", what, length, outputs.size()), "",
+  usage_error(fmt::format("{} has {} entries for {}", what, length, counted(std::ssize(outputs), "output")), "",
               fmt::format("give one for each of {}, or name the outputs", names));
 }
 

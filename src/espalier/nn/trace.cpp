@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "espalier/base/text.h"
 #include "espalier/nn/layer_trace.h"
 #include "espalier/nn/model_def.h"
 #include "espalier/passes/autodiff.h"
@@ -24,6 +25,8 @@ const char* to_string(StepKind kind) {
 }
 
 namespace {
+
+constexpr int64_t kMaxBatch = int64_t{1} << 40;  // samples; far more than any machine holds, and what is counted of them fits 64 bits
 
 Dims with_batch(int64_t batch, const Dims& sample) {
   Dims shape = {batch};
@@ -180,9 +183,7 @@ class StepTracer {
   }
 
   // Whatever state is made from passes through here, so that no step writes any whose loss is not finite.
-  ValueId once_finite(ValueId value) {
-    return options_.on_nan == OnNan::kStop ? builder_.op("require_finite", {value, loss_}) : value;
-  }
+  ValueId once_finite(ValueId value) { return options_.on_nan == OnNan::kStop ? builder_.op("require_finite", {value, loss_}) : value; }
 
   UpdateScalars scalars() {
     UpdateScalars scalars = {.learning_rate = once_finite(trace_.input(Role::kScalar, "learning_rate", {DType::kF32, {}}))};
@@ -216,7 +217,8 @@ class StepTracer {
 }  // namespace
 
 Step trace_step(const Model& model, const Compilation& compilation, int64_t batch, StepKind kind, const StepOptions& options) {
-  if (batch < 1) usage_error(fmt::format("a batch of {} samples", batch), "", "a batch has 1 or more");
+  if (batch < 1 || batch > kMaxBatch)
+    usage_error(fmt::format("a batch of {}", counted(batch, "sample")), "", fmt::format("a batch has 1 to {}", format_count(kMaxBatch)));
   check_optimizer(compilation.optimizer);
   return StepTracer(model, compilation, batch, kind, options).run();
 }

@@ -5,21 +5,21 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <map>
 #include <numeric>
 
 #include "espalier/base/cores.h"
 #include "espalier/base/machine_memory.h"
-#include "espalier/base/nearest.h"
 #include "espalier/base/text.h"
-#include "espalier/checkpoint/safetensors.h"
 #include "espalier/data/order.h"
-#include "espalier/nn/shards.h"
+#include "espalier/nn/trainer_state.h"
 
 namespace espalier::nn {
 namespace {
 
 double now_seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+// How many batches n samples take; the sum of the two may be past 64 bits.
+int64_t parts_of(int64_t n, int64_t batch) { return n / batch + (n % batch != 0); }
 
 bool starts_with(const std::string& text, const char* prefix) { return text.rfind(prefix, 0) == 0; }
 
@@ -68,13 +68,6 @@ int field_of(const Dataset& data, const std::string& input) {
   usage_error("the data set lacks a field that the model needs", fmt::format("'{}'", input), "open it with Trainer::fields()");
 }
 
-std::vector<TensorSpec> tensor_specs(const std::vector<VariableReport>& variables) {
-  std::vector<TensorSpec> specs;
-  for (const VariableReport& v : variables)
-    specs.push_back({v.path, v.type.dtype == DType::kI32 ? NumberType::kI32 : NumberType::kF32, v.type.shape});
-  return specs;
-}
-
 // What the numbers of a target mean, so that a data set can check them before training.
 Values target_values(const OutputCompilation& output, DType dtype) {
   if (dtype == DType::kI32) return Values::kClass;
@@ -82,58 +75,6 @@ Values target_values(const OutputCompilation& output, DType dtype) {
   if (output.loss->kind == Loss::Kind::kCategoricalCrossentropy) return Values::kOneHot;
   return output.loss->kind == Loss::Kind::kBinaryCrossentropy ? Values::kBinary : Values::kReal;
 }
-
-}  // namespace
-
-// A traced and compiled step; bound to the devices when first run.
-struct Program {
-  Step step;
-  std::shared_ptr<const Compiled> compiled;
-  std::shared_ptr<const Executable> executable;
-};
-
-struct Trainer::State {
-  State(Model m, Compilation c, Distribution d, TrainerOptions o)
-      : model(std::move(m)), compilation(std::move(c)), distribution(std::move(d)), options(std::move(o)) {}
-
-  Model model;
-  Compilation compilation;
-  Distribution distribution;
-  TrainerOptions options;
-  std::shared_ptr<const DeviceMesh> mesh;
-  std::vector<VariableReport> variables;
-  std::vector<std::string> warnings, notes;
-  std::vector<StateVariable> state;  // variables, then optimizer slots, with their shardings
-  int cores = 1;
-
-  std::map<std::pair<int, int64_t>, Program> programs;  // by kind and batch; kind -1: initialization
-  espalier::Trace trace;                                // of one run, while somebody wants to know
-  std::unique_ptr<Executor> executor;
-  int64_t updates = 0;
-  std::atomic<bool> stop = false;
-  const Program* last = nullptr;  // what ran last
-
-  void resolve_layouts();
-  Pins pins_for(const Graph& graph) const;
-  Sharding sharding_of_state(const std::string& name) const;
-  const VariableReport& variable(const std::string& path) const;
-  std::shared_ptr<const Compiled> compile_step(const Graph& graph) const;
-  Program& program(int kind, int64_t batch);
-  Program& ready(int kind, int64_t batch);
-  void feed(const Program& program, const Dataset* data, std::span<const int64_t> samples);
-  void run(Program& program, const Dataset* data, std::span<const int64_t> samples);
-  std::optional<std::string> find_bad_variable(const Executable& executable) const;
-  Divergence find_divergence(const Program& program, const Dataset& data, std::span<const int64_t> samples);
-  void report_run(const Program& program);
-  double scalar_result(const Program& program, const std::string& name);
-  BatchResult batch_result(const Program& program, int64_t samples);
-  std::vector<float> gather(const Value& value, const ShardOf& shard);
-  Logs evaluate(const Dataset& data, Callback* progress);
-};
-
-namespace {
-
-constexpr int kInitialization = -1;
 
 }  // namespace
 
@@ -248,18 +189,6 @@ void Trainer::State::report_run(const Program& program) {
       {*program.compiled, initializes ? "initialize" : to_string(program.step.kind), trains ? updates + 1 : updates, trace.events()});
 }
 
-std::optional<std::string> Trainer::State::find_bad_variable(const Executable& executable) const {
-  std::optional<std::string> found;
-  for (const VariableReport& variable : variables)
-    for_each_part(variable.sharding, variable.type.shape, *mesh, [&](int64_t device, const Box& box) {
-      if (found || variable.type.dtype != DType::kF32) return;
-      const auto* from = static_cast<const float*>(executor->state(executable, variable.path, device));
-      if (auto value = find_bad_number({from, static_cast<size_t>(box.shape.volume())}))
-        found = fmt::format("variable '{}' holds {}", variable.path, text_of(*value));
-    });
-  return found;
-}
-
 // The samples are looked at first, then what the step began with, then what it made of them.
 Divergence Trainer::State::find_divergence(const Program& program, const Dataset& data, std::span<const int64_t> samples) {
   Divergence found{.step = updates + 1, .learning_rate = compilation.optimizer.learning_rate};
@@ -296,12 +225,6 @@ BatchResult Trainer::State::batch_result(const Program& program, int64_t samples
     if (entry.output == "loss") result.loss = value;
   }
   return result;
-}
-
-std::vector<float> Trainer::State::gather(const Value& value, const ShardOf& shard) {
-  std::vector<float> whole(static_cast<size_t>(value.type.shape.volume()));
-  gather_parts(value, *mesh, shard, whole.data());
-  return whole;
 }
 
 // --- the answers ------------------------------------------------------------------------------------------------------------------------
@@ -401,36 +324,6 @@ void Trainer::initialize() {
   state_->run(program, nullptr, {});
 }
 
-void Trainer::load_weights(const std::string& path) {
-  Program& program = state_->ready(kInitialization, 0);
-  SafetensorsReader reader(local_files(), path);
-  reader.check_names(tensor_specs(state_->variables));
-  for (const VariableReport& v : state_->variables)
-    for (int64_t device = 0; device < state_->mesh->size(); ++device) {
-      Box box = shard_box(v.sharding, v.type.shape, *state_->mesh, device);
-      if (box.shape.volume() == 0) continue;
-      void* shard = state_->executor->state(*program.executable, v.path, device);
-      if (v.type.dtype == DType::kI32)
-        reader.read(v.path, box, static_cast<int32_t*>(shard));
-      else
-        reader.read(v.path, box, static_cast<float*>(shard));
-    }
-}
-
-void Trainer::save_weights(const std::string& path) {
-  Program& program = state_->ready(kInitialization, 0);
-  SafetensorsWriter writer(local_files(), path, tensor_specs(state_->variables));
-  for (const VariableReport& v : state_->variables)
-    for_each_part(v.sharding, v.type.shape, *state_->mesh, [&](int64_t device, const Box& box) {
-      const void* shard = state_->executor->state(*program.executable, v.path, device);
-      if (v.type.dtype == DType::kI32)
-        writer.write(v.path, box, static_cast<const int32_t*>(shard));
-      else
-        writer.write(v.path, box, static_cast<const float*>(shard));
-    });
-  writer.commit();
-}
-
 BatchResult Trainer::train_batch(const Dataset& data, std::span<const int64_t> samples) {
   auto count = static_cast<int64_t>(samples.size());
   Program& program = state_->ready(static_cast<int>(StepKind::kTrain), count);
@@ -461,7 +354,7 @@ History Trainer::fit(const Dataset& data, const FitOptions& options) {
   require_fit();
   if (state_->updates == 0 && state_->last == nullptr) initialize();
   History history;
-  int64_t batch = state_->options.batch_size, steps_per_epoch = (data.size() + batch - 1) / batch;
+  int64_t batch = state_->options.batch_size, steps_per_epoch = parts_of(data.size(), batch);
   auto done = [&] { return state_->stop || (options.steps > 0 && static_cast<int64_t>(history.step_losses.size()) >= options.steps); };
   for (int64_t epoch = 0; epoch < options.epochs && !done(); ++epoch) {
     for (Callback* callback : options.callbacks) callback->on_epoch_begin(epoch, steps_per_epoch);
@@ -492,7 +385,7 @@ History Trainer::fit(const Dataset& data, const FitOptions& options) {
 }
 
 Logs Trainer::evaluate(const Dataset& data, Callback* progress) {
-  int64_t batch = state_->options.batch_size, steps = (data.size() + batch - 1) / batch;
+  int64_t batch = state_->options.batch_size, steps = parts_of(data.size(), batch);
   std::vector<int64_t> order(static_cast<size_t>(data.size()));
   std::iota(order.begin(), order.end(), 0);
   if (progress != nullptr) progress->on_epoch_begin(0, steps);
@@ -507,7 +400,7 @@ Logs Trainer::evaluate(const Dataset& data, Callback* progress) {
 }
 
 void Trainer::predict(const Dataset& data, const std::function<void(int, int64_t, int64_t, const float*)>& write, Callback* progress) {
-  int64_t batch = state_->options.batch_size, steps = (data.size() + batch - 1) / batch;
+  int64_t batch = state_->options.batch_size, steps = parts_of(data.size(), batch);
   if (progress != nullptr) progress->on_epoch_begin(0, steps);
   for (int64_t step = 0; step < steps; ++step) {
     int64_t first = step * batch, count = std::min(batch, data.size() - first);
@@ -527,52 +420,6 @@ void Trainer::predict(const Dataset& data, const std::function<void(int, int64_t
     if (progress != nullptr) progress->on_batch_end(step, first + count, {});
   }
   if (progress != nullptr) progress->on_epoch_end(0, {});
-}
-
-const VariableReport& Trainer::State::variable(const std::string& path) const {
-  std::vector<std::string> paths;
-  for (const VariableReport& v : variables) {
-    if (v.path == path) return v;
-    paths.push_back(v.path);
-  }
-  usage_error(fmt::format("there is no variable '{}'", path), model.name(), suggest(path, paths));
-}
-
-std::vector<float> Trainer::weight(const std::string& path) {
-  const VariableReport& v = state_->variable(path);
-  Program& program = state_->ready(kInitialization, 0);
-  return state_->gather({.type = v.type, .sharding = v.sharding},
-                        [&](int64_t device) { return state_->executor->state(*program.executable, path, device); });
-}
-
-std::optional<std::string> Trainer::find_bad_variable() { return state_->find_bad_variable(*state_->ready(kInitialization, 0).executable); }
-
-std::vector<float> Trainer::shard(const std::string& path, int64_t device) {
-  const VariableReport& v = state_->variable(path);
-  if (device < 0 || device >= state_->mesh->size())
-    usage_error(fmt::format("there is no device {}", device), to_string(*state_->mesh), "count devices from 0, row-major");
-  Program& program = state_->ready(kInitialization, 0);
-  std::vector<float> part(static_cast<size_t>(local_shape(v.sharding, v.type.shape, *state_->mesh, device).volume()));
-  const void* from = state_->executor->state(*program.executable, path, device);
-  if (v.type.dtype == DType::kI32)
-    std::copy_n(static_cast<const int32_t*>(from), part.size(), part.begin());
-  else
-    std::copy_n(static_cast<const float*>(from), part.size(), part.begin());
-  return part;
-}
-
-std::vector<float> Trainer::gradient(const std::string& path) {
-  const Program* program = state_->last;
-  if (program != nullptr) {
-    const Graph& graph = program->compiled->graph;
-    for (size_t i = 0; i < graph.outputs.size(); ++i)
-      if (graph.outputs[i].role == Role::kGradient && graph.outputs[i].name == "gradient/" + path)
-        return state_->gather(graph.value(graph.outputs[i].value), [&](int64_t device) {
-          return const_cast<void*>(state_->executor->output(*program->executable, static_cast<int>(i), device));
-        });
-  }
-  usage_error(fmt::format("there is no gradient of '{}'", path), state_->model.name(),
-              "train a batch with keep_gradients first; a frozen variable has none");
 }
 
 void Trainer::request_stop() noexcept { state_->stop = true; }

@@ -87,9 +87,10 @@ class Trainer {
   void require_fit() const;
 
   // --- running ----------------------------------------------------------------------------------------------------------------------
-  void initialize();                           // weights and optimizer state, from the seed
-  void load_weights(const std::string& path);  // safetensors, shard by shard; errors are kWeights
-  void save_weights(const std::string& path);  // shard by shard, to a temporary file, renamed
+  void initialize();                                  // weights and optimizer state, from the seed
+  void check_weights(const std::string& path) const;  // throws what load_weights would, and allocates nothing
+  void load_weights(const std::string& path);         // safetensors, shard by shard; errors are kWeights
+  void save_weights(const std::string& path);         // shard by shard, to a temporary file, renamed
   // Errors: Error(kDiverged) for a loss that is not finite, unless OnNan::kWarn. It names the first tensor that was not, all state is that
   // before the step, and the trainer is good for more.
   BatchResult train_batch(const Dataset& data, std::span<const int64_t> samples);
