@@ -467,7 +467,13 @@ TEST(KerasErrors, Depth) {
   EXPECT_EQ(error_of(nested), "no error");
 }
 
-// What fuzzing found (tests/fuzz/regressions/keras): each of these crashed, or would have run for ever.
+TEST(KerasErrors, NamesOfAMegabyteAreToldAtOnce) {
+  const std::string name(1 << 20, 'a'), other = name.substr(1) + "b";
+  const std::string error = error_of(x_and({called(dense(name, 3), {tensor(other)})}, {{name, 0, 0}}));
+  EXPECT_TRUE(error.ends_with("known: " + name + ", x"));
+}
+
+// As in tests/fuzz/regressions/keras: each of these crashed, or would have run for ever.
 TEST(KerasErrors, AxesBeyondAllRanks) {
   const std::vector<int> many(12, -1);
   EXPECT_EQ(error_of(one_layer(layer("LayerNormalization", {{"name", "n"}, {"axis", many}}))),

@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <iterator>
 #include <numeric>
 
 namespace espalier {
+
+constexpr size_t kLongest = 256;  // of a word that anyone misspells; the distance of two words of a megabyte would take an hour
 
 int edit_distance(std::string_view a, std::string_view b) {
   std::vector<int> row(b.size() + 1);
@@ -29,9 +33,11 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
     if (candidate.size() > word.size() && candidate.ends_with(word) && candidate[candidate.size() - word.size() - 1] == '/')
       whole = candidate, ++ends_so;
   if (ends_so == 1 && !word.empty()) return whole;
+  if (word.size() > kLongest) return "";
   const int size = static_cast<int>(word.size());
   int best_distance = std::min(std::max(2, size / 3) + 1, size);  // below its size: a word of which nothing is left was not meant
   for (const std::string& candidate : candidates) {
+    if (std::abs(std::ssize(candidate) - std::ssize(word)) >= best_distance) continue;  // a distance is at least that
     int distance = edit_distance(word, candidate);
     if (distance < best_distance) best = candidate, best_distance = distance;
   }
