@@ -58,28 +58,6 @@ def doubled(depth):
     return model
 
 
-def shared(depth):
-    """Two models a level, both of which hold the two of the level below."""
-    def level(i, side):
-        name = f"m{i}{side}"
-        inner = functional(name, [start(f"x{i}{side}"), layer("Activation", f"a{i}{side}", inputs=[(f"x{i}{side}",)], activation="relu")],
-                           [[f"a{i}{side}", 0, 0]])
-        inner["shared_object_id"] = 2 * i + side
-        return inner
-
-    def holder(i, side, full):
-        if i == depth or not full:
-            return level(i, side)
-        name, x = f"m{i}{side}", f"x{i}{side}"
-        below = [holder(i + 1, 0, side == 0), holder(i + 1, 1, False)]
-        below[0]["inbound_nodes"] = [{"args": [tensor(x)], "kwargs": {}}]
-        below[1]["inbound_nodes"] = [{"args": [tensor(f"m{i + 1}0")], "kwargs": {}}]
-        model = functional(name, [start(x), *below], [[f"m{i + 1}1", 1, 0]])
-        model["shared_object_id"] = 2 * i + side
-        return model
-    return holder(0, 0, True)
-
-
 def from_tests():
     """Each kind of layer and of compile_config that the tests' files have, alone in a model: small inputs make quick runs."""
     layers, compiled = {}, {}
@@ -111,7 +89,6 @@ def keras():
         "reshape_zero_product": sequential(layer("Reshape", "r", target_shape=[65536] * 4 + [-1])),
         "reshape_overflow": sequential(layer("Reshape", "r", target_shape=[2147483647] * 5)),
         "calls_doubled": doubled(40),
-        "models_shared": shared(20),
     }
     two = functional("two", [start("i"), layer("Dense", "p", inputs=[("i",)], units=4), layer("Dense", "q", inputs=[("i",)], units=4)],
                      [["p", 0, 0], ["q", 0, 0]])
@@ -139,9 +116,9 @@ def layout():
     write("seeds/layout/rules.json", json.dumps({"sequential/dense/kernel": [None, "model"], ".*bias": ["model"], "norm/.*": [],
                                                  "experts/kernel": [["data", "model"], None, None], "(?i)SEQ.*/dense_1/kernel": ["data"]}))
     write("regressions/layout/number_too_large.json", '{"a": [1e999]}')
-    write("regressions/layout/deep.json", '{"a": ' + "[" * 20000)
+    write("regressions/layout/deep.json", '{"a": ' + "[" * 20000 + "]" * 20000 + "}")
     write("regressions/layout/deep_object.json", '{"a":' * 3000 + "1" + "}" * 3000)
-    rules = ", ".join('"%s{9%d}%s": []' % (word, i % 100, "x" * (i // 100)) for i in range(12) for word in ["\\\\pL"])
+    rules = ", ".join(f'"\\\\pL{{{i}}}": []' for i in range(40, 52))
     write("regressions/layout/programs.json", "{" + rules + "}")
 
 
