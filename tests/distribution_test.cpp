@@ -7,11 +7,11 @@
 #include <numeric>
 #include <thread>
 
-#include "error_text.h"
 #include "espalier/base/cores.h"
 #include "espalier/distribution/data_parallel.h"
 #include "espalier/distribution/default_distribution.h"
 #include "espalier/distribution/model_parallel.h"
+#include "expect_error.h"
 
 namespace espalier {
 namespace {

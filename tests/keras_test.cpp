@@ -11,8 +11,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "error_text.h"
 #include "espalier/interop/keras_layers.h"
+#include "expect_error.h"
 
 namespace espalier {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <chrono>
 
-#include "error_text.h"
+#include "expect_error.h"
 
 namespace espalier {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <unordered_set>
 
-#include "error_text.h"
 #include "espalier/mesh/sharding.h"
 #include "espalier/mesh/tensor_layout.h"
+#include "expect_error.h"
 
 namespace espalier {
 namespace {

@@ -2,9 +2,9 @@
 // Meshes of every legal kind, and each mistake refused at construction with the name that is wrong.
 #include <gtest/gtest.h>
 
-#include "error_text.h"
 #include "espalier/mesh/device_mesh.h"
 #include "espalier/mesh/sharding.h"
+#include "expect_error.h"
 
 namespace espalier {
 namespace {

@@ -12,12 +12,12 @@
 #include <numeric>
 #include <set>
 
-#include "error_text.h"
 #include "espalier/ir/text.h"
 #include "espalier/nn/layers.h"
 #include "espalier/nn/model_def.h"
 #include "espalier/nn/summary.h"
 #include "espalier/nn/trace.h"
+#include "expect_error.h"
 #include "run_graph.h"
 
 namespace espalier::nn {

@@ -7,12 +7,12 @@
 #include <cstring>
 #include <limits>
 
-#include "error_text.h"
 #include "espalier/checkpoint/safetensors.h"
 #include "espalier/data/dataset.h"
 #include "espalier/distribution/model_parallel.h"
 #include "espalier/nn/layers.h"
 #include "espalier/nn/trainer.h"
+#include "expect_error.h"
 #include "run_graph.h"
 #include "scratch.h"
 

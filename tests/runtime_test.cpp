@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <random>
 #include <stdexcept>
 #include <thread>
@@ -563,6 +564,9 @@ Kernel failing_kernel(const LocalOp& op, Failure failure) {
 const OpDef kBroken{.name = "broken", .doc = "", .rule = same_shape, .cpu = [](const LocalOp& op) {
                       return failing_kernel(op, [] { throw std::runtime_error("the fan stopped"); });
                     }};
+const OpDef kAllBroken{.name = "all_broken", .doc = "", .rule = same_shape, .cpu = [](const LocalOp&) {
+                         return Kernel{.run = [](const KernelCall&) { throw std::runtime_error("the fan stopped"); }};
+                       }};
 const OpDef kRefusing{.name = "refusing", .doc = "", .rule = same_shape, .cpu = [](const LocalOp& op) {
                         return failing_kernel(op, [] { throw Error(ErrorKind::kMemory, "no scratch"); });
                       }};
@@ -608,6 +612,25 @@ TEST(RuntimeFailures, AKernelThatThrowsCancelsAllAndIsNamed) {
     failing_device = -1;
     EXPECT_EQ(run_message(executor, *broken, ErrorKind::kDevice), "no error");  // usable afterwards
   }
+}
+
+// One cause although all four throw, and nobody is left behind.
+TEST(RuntimeFailures, TheFirstCauseIsToldAndAllThreadsEnd) {
+  auto threads = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
+  };
+  const auto before = threads();
+  {
+    Executor executor(make_mesh({4}), {.workers = 4});
+    EXPECT_EQ(threads(), before + 3);
+    auto broken = executor.load(bind(failing_program(kAllBroken)));
+    for (int round = 0; round < 20; ++round) {
+      const std::string text = run_message(executor, *broken, ErrorKind::kDevice);
+      EXPECT_EQ(text.substr(0, 29), "the fan stopped: device 'cpu:") << text;
+      EXPECT_EQ(text.find("fan", 10), std::string::npos) << text;
+    }
+  }
+  EXPECT_EQ(threads(), before);
 }
 
 TEST(RuntimeFailures, HalfUpdatedStateIsSaid) {

@@ -9,6 +9,7 @@
 #include "espalier/distribution/model_parallel.h"
 #include "espalier/nn/layers.h"
 #include "espalier/nn/trainer.h"
+#include "expect_error.h"
 
 namespace espalier::nn {
 namespace {
@@ -163,6 +164,39 @@ TEST(Train, GradientsAndCommunicationAreCounted) {
   std::vector<float> gradient = trainer.gradient("odd/dense/kernel");
   EXPECT_EQ(gradient.size(), 13u * 7u);
   EXPECT_GT(difference(gradient, std::vector<float>(gradient.size(), 0.f)), 0);
+}
+
+// A data set whose disk fails when it has been read often enough.
+class Failing : public Dataset {
+ public:
+  Failing(const Dataset& data, int reads) : Dataset(data.fields(), data.size()), data_(data), reads_(reads) {}
+  void read(int field, std::span<const int64_t> samples, const Dims& offset, const Dims& shape, float* out) const override {
+    count();
+    data_.read(field, samples, offset, shape, out);
+  }
+  void read(int field, std::span<const int64_t> samples, const Dims& offset, const Dims& shape, int32_t* out) const override {
+    count();
+    data_.read(field, samples, offset, shape, out);
+  }
+
+ private:
+  void count() const {
+    if (++done_ == reads_) throw Error(ErrorKind::kStorage, "cannot read (Input/output error)", "'samples'");
+  }
+  const Dataset& data_;
+  int reads_;
+  mutable int done_ = 0;
+};
+
+TEST(Train, ADataSetThatFailsIsTheCauseAndTrainingMayGoOn) {
+  Distribution distribution = distribution_of({{2, 2}, {"data", "model"}, kColumns, "data"});
+  Trainer trainer(uneven_model(), compilation(), distribution, {.batch_size = kBatch, .seed = 7});
+  auto data = make_synthetic_dataset(trainer.fields(StepKind::kTrain), kSamples, 3);
+  const Failing failing(*data, 9);  // in the third step: two fields, each read for two halves of the batch
+  EXPECT_EQ(error_text([&] { trainer.fit(failing, {.epochs = 2, .callbacks = {}}); }), "cannot read (Input/output error): 'samples'");
+  EXPECT_EQ(trainer.updates(), 2);
+  EXPECT_TRUE(std::isfinite(trainer.fit(*data, {.epochs = 1, .callbacks = {}}).step_losses.back()));
+  EXPECT_EQ(trainer.updates(), 5);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <cstddef>
+#include <new>
 
 namespace espalier {
 
@@ -27,7 +28,8 @@ std::vector<int> available_cores() {
   return cores;
 }
 
-PinnedThread::PinnedThread(int core) : before_(std::make_unique<Mask>()) {
+PinnedThread::PinnedThread(int core) : before_(new (std::nothrow) Mask) {
+  if (before_ == nullptr) return;  // no error, as when the system refuses
   if (sched_getaffinity(0, kMaskBytes, before_->sets) != 0) {
     before_.reset();
     return;

@@ -8,14 +8,14 @@ namespace espalier {
 
 // What went wrong, as the program's exit code (docs: "Exit codes" in the README).
 enum class ErrorKind {
-  kUsage = 2,     // arguments, model, layout or data are wrong
-  kWeights = 3,   // a weights or checkpoint file is refused
-  kStorage = 4,   // reading or writing failed
-  kDevice = 5,    // a device or peer was lost
-  kDeadline = 6,  // a wait took longer than allowed
-  kMismatch = 7,  // devices disagree on the next collective
-  kWorld = 8,     // the launcher and the world disagree
-  kMemory = 9,    // the program does not fit
+  kUsage = 2,      // arguments, model, layout or data are wrong
+  kWeights = 3,    // a weights or checkpoint file is refused
+  kStorage = 4,    // reading or writing failed
+  kDevice = 5,     // a device or peer was lost
+  kDeadline = 6,   // a wait took longer than allowed
+  kMismatch = 7,   // devices disagree on the next collective
+  kWorld = 8,      // the launcher and the world disagree
+  kMemory = 9,     // the program does not fit
   kDiverged = 10,  // the loss of a training step is not finite
 };
 
@@ -37,5 +37,4 @@ class Error : public std::runtime_error {
 
 }  // namespace espalier
 
-#define ESPALIER_ASSERT(condition) \
-  ((condition) ? static_cast<void>(0) : ::espalier::assertion_failed(#condition, __FILE__, __LINE__))
+#define ESPALIER_ASSERT(condition) ((condition) ? static_cast<void>(0) : ::espalier::assertion_failed(#condition, __FILE__, __LINE__))

@@ -2,6 +2,7 @@
 #include <csignal>
 #include <exception>
 #include <new>
+#include <system_error>
 
 #include "espalier/base/error.h"
 #include "espalier/cli/commands.h"
@@ -54,6 +55,9 @@ int guarded(int argc, const char* const* argv) {
     return 128 + SIGPIPE;
   } catch (const Error& error) {
     return report(error.what(), error.exit_code());
+  } catch (const std::system_error& error) {
+    return report(std::string("the system refused (") + error.what() + "): this machine; raise its limits (ulimit -v, ulimit -u)",
+                  static_cast<int>(ErrorKind::kMemory));
   } catch (const std::bad_alloc&) {
     return report("there is not enough memory: this machine; use smaller shards or a smaller batch, see: espalier plan",
                   static_cast<int>(ErrorKind::kMemory));

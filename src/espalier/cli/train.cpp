@@ -156,10 +156,7 @@ Run fit(const Options& options, nn::Trainer& trainer, const Dataset& data, const
       .epochs = options.epochs, .steps = options.steps, .shuffle = options.shuffle, .validation = validation, .callbacks = {&count}};
   NoteNonFinite non_finite(progress);
   if (!options.quiet) fit_options.callbacks.insert(fit_options.callbacks.end(), {&non_finite, &progress});
-  Interrupt interrupt(trainer);
   run.history = trainer.fit(data, fit_options);
-  if (!options.save.empty()) save(options, trainer);
-  run.signal = interrupt.signal();
   run.counted_bytes = count.bytes().empty() ? run.planned_bytes : count.bytes();
   return run;
 }
@@ -188,6 +185,7 @@ int train(const Options& options) {
   prepare(*trainer);
   require_fit(job, *trainer, prepare);
   prepare_weights(options, *trainer, Untrained::kExpected);
+  const Interrupt interrupt(*trainer);  // until all is saved
   Run run;
   try {
     run = fit(options, *trainer, *data, validation.get());
@@ -195,6 +193,8 @@ int train(const Options& options) {
     if (error.kind() == ErrorKind::kDiverged && !options.save.empty()) save_after_divergence(options, *trainer);
     throw;
   }
+  if (!options.save.empty()) save(options, *trainer);
+  run.signal = interrupt.signal();
   if (trace != nullptr) trace->commit();
   if (options.json)
     print_json(train_json(*trainer, run));

@@ -128,8 +128,8 @@ void for_each_batch(const Options& options, const Dataset& data, int64_t steps,
   int64_t done = 0;
   for (int64_t epoch = 0; done < steps; ++epoch) {
     const std::vector<int64_t> order = epoch_order(data.size(), options.seed, epoch, options.shuffle ? Shuffle::kYes : Shuffle::kNo);
-    for (int64_t first = 0; first < data.size() && done < steps; first += options.batch_size) {
-      int64_t count = std::min(options.batch_size, data.size() - first);
+    for (int64_t first = 0, count = 0; first < data.size() && done < steps; first += count) {
+      count = std::min(options.batch_size, data.size() - first);
       step(++done, std::span(order).subspan(static_cast<size_t>(first), static_cast<size_t>(count)));
     }
   }

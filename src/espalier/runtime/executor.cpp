@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
+#include <mutex>
 
 #include "espalier/base/cores.h"
+#include "espalier/ops/start_team.h"
 #include "espalier/runtime/run.h"
 
 namespace espalier {
@@ -20,13 +23,36 @@ struct Executor::State {
   std::shared_ptr<Run> run;  // the last one, reused while the program stays the same
   bool lost = false;         // a worker did not come back
   bool loaded = false;       // a program, since arenas were allocated
+  int kernel_threads = 1;    // that each worker has started for its kernels
 
   bool null() const { return options.mode == ExecutionMode::kNull; }
+  void start_kernel_threads(int threads);
   std::byte* arena(int64_t device);
   std::byte* buffer(const Executable& executable, ValueId value, int64_t device);
 };
 
 namespace {
+
+class StartKernelThreads : public Task {
+ public:
+  explicit StartKernelThreads(int threads) : threads_(threads) {}
+  void work(int) noexcept override {
+    try {
+      ops::start_team(threads_);
+    } catch (...) {
+      std::lock_guard lock(mutex_);
+      if (cause_ == nullptr) cause_ = std::current_exception();
+    }
+  }
+  void require() const {
+    if (cause_ != nullptr) std::rethrow_exception(cause_);
+  }
+
+ private:
+  int threads_;
+  std::mutex mutex_;
+  std::exception_ptr cause_;
+};
 
 void count_messages(const Executable& executable, std::vector<int64_t>& received) {
   std::fill(received.begin(), received.end(), 0);
@@ -88,9 +114,21 @@ std::byte* Executor::State::buffer(const Executable& executable, ValueId value, 
   return arena(device) + executable.memory(device).value_offset[static_cast<size_t>(value)];
 }
 
+// Every worker splits its kernels over threads of its own.
+void Executor::State::start_kernel_threads(int threads) {
+  if (threads <= kernel_threads) return;
+  auto start = std::make_shared<StartKernelThreads>(threads);
+  team->start(start);
+  team->work(*start);
+  for (int64_t n = 0; team->busy(); ++n) back_off(n);
+  start->require();
+  kernel_threads = threads;
+}
+
 void Executor::run(const Executable& executable) {
   State& state = *state_;
   if (state.null()) return count_messages(executable, state.communicated);
+  state.start_kernel_threads(executable.compiled().threads);
   for (int64_t d = 0; d < state.mesh->size(); ++d) state.arena(d);
   if (state.run == nullptr || &state.run->executable() != &executable)
     state.run = std::make_shared<Run>(executable.shared_from_this(), state.arenas, state.workers, state.options.deadline_seconds,

@@ -184,7 +184,11 @@ void Run::record(int64_t device, const Step& step, const Place& place, int64_t b
 void Run::fail(int64_t device, std::exception_ptr cause) noexcept {
   {
     std::lock_guard lock(cause_mutex_);
-    if (cause_ == nullptr) cause_ = named(device, cause);
+    if (cause_ == nullptr) try {
+        cause_ = named(device, cause);
+      } catch (...) {  // no memory left for the words
+        cause_ = cause;
+      }
   }
   cancelled_.store(true, std::memory_order_relaxed);
 }

@@ -1,9 +1,11 @@
 #include "espalier/runtime/team.h"
 
+#include <fmt/format.h>
 #include <sched.h>
 
 #include <atomic>
 #include <chrono>
+#include <exception>
 #include <optional>
 #include <thread>
 
@@ -32,7 +34,17 @@ void back_off(int64_t n) {
 
 Team::Team(int workers, std::vector<int> cores) : workers_(workers), cores_(std::move(cores)), shared_(std::make_shared<Shared>()) {
   ESPALIER_ASSERT(workers >= 1 && (cores_.empty() || static_cast<int>(cores_.size()) == workers));
-  for (int worker = 1; worker < workers; ++worker)
+  try {
+    start_threads();
+  } catch (const std::exception&) {  // one could not be started: those that could would wait forever
+    end_threads();
+    throw Error(ErrorKind::kMemory, fmt::format("the system has no room for {} threads", workers), "executor",
+                "use fewer with --threads, or raise the limits of memory and processes (ulimit -v, ulimit -u)");
+  }
+}
+
+void Team::start_threads() {
+  for (int worker = 1; worker < workers_; ++worker)
     shared_->threads.emplace_back([shared = shared_, worker, core = cores_.empty() ? -1 : cores_[static_cast<size_t>(worker)]] {
       std::optional<PinnedThread> pinned;
       if (core >= 0) pinned.emplace(core);
@@ -50,7 +62,9 @@ Team::Team(int workers, std::vector<int> cores) : workers_(workers), cores_(std:
     });
 }
 
-Team::~Team() {
+Team::~Team() { end_threads(); }
+
+void Team::end_threads() {
   shared_->stop.store(true, std::memory_order_relaxed);
   shared_->epoch.fetch_add(1, std::memory_order_release);
   shared_->epoch.notify_all();

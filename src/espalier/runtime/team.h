@@ -16,7 +16,7 @@ class Task {
 class Team {
  public:
   // `workers` of at least 1, the asking thread included, which is worker 0. `cores`: where each worker stays while it works; empty:
-  // anywhere.
+  // anywhere. Errors (kMemory): the system cannot start so many threads.
   Team(int workers, std::vector<int> cores);
   ~Team();  // waits for its threads unless it was given up
   Team(const Team&) = delete;
@@ -30,6 +30,9 @@ class Team {
 
  private:
   struct Shared;
+  void start_threads();
+  void end_threads();
+
   int workers_;
   std::vector<int> cores_;
   std::shared_ptr<Shared> shared_;
