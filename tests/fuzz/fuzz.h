@@ -17,8 +17,8 @@ struct Allowance {
   int64_t times_size = 0;
 };
 
-// Runs `read` over an input of `size` bytes. An espalier::Error with a text is the only other legal end: every other exception, and memory
-// beyond the allowance, ends the program with a message.
+// Runs `read` over an input of `size` bytes. An espalier::Error with a text is the only other legal end: every other exception, memory
+// beyond the allowance, and more than 5 s of the processor end the program with a message.
 void check(size_t size, Allowance allowance, const std::function<void()>& read);
 
 // Ends the program when a property of the library does not hold for an input.
