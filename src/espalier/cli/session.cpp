@@ -105,6 +105,7 @@ std::unique_ptr<nn::Trainer> make_trainer(const Options& options, const Job& job
   auto trainer = std::make_unique<nn::Trainer>(job.model, job.compilation, job.distribution, job.options);
   if (!options.quiet) {
     for (const std::string& warning : trainer->warnings()) note(warning);
+    for (const std::string& idle : idle_axes(job.distribution)) note(idle);
     if (!options.layout.empty())
       for (const std::string& text : trainer->notes()) note(text);
   }

@@ -29,26 +29,31 @@ std::vector<int64_t> batch_per_device(const Distribution& distribution, int64_t 
   return samples;
 }
 
-std::string describe(const Distribution& distribution) {
+std::vector<std::string> idle_axes(const Distribution& distribution) {
   const DeviceMesh& mesh = distribution.mesh;
-  AxisSet used = 0;
-  std::string batch = "every device sees the whole batch";
-  if (distribution.batch_axis) {
-    auto axis = static_cast<size_t>(*distribution.batch_axis);
-    used |= AxisSet{1} << axis;
-    batch = fmt::format("axis '{}' cuts the batch in {}", mesh.axis_names()[axis], mesh.shape()[axis]);
-  }
+  AxisSet used = distribution.batch_axis ? AxisSet{1} << *distribution.batch_axis : 0;
   for (const LayoutRule& rule : distribution.layout_map)
     for (const DimAxes& dim : rule.layout.dims())
       for (const std::string& name : dim.names) used |= AxisSet{1} << mesh.axis(name, "layout rule '" + rule.key + "'");
+  std::vector<std::string> texts;
+  for (int a = 0; a < mesh.axis_count(); ++a)
+    if (!(used >> a & 1) && mesh.shape()[static_cast<size_t>(a)] > 1)
+      texts.push_back(fmt::format("axis '{}' cuts nothing: its {} devices repeat the same work", mesh.axis_names()[static_cast<size_t>(a)],
+                                  mesh.shape()[static_cast<size_t>(a)]));
+  return texts;
+}
 
+std::string describe(const Distribution& distribution) {
+  const DeviceMesh& mesh = distribution.mesh;
+  std::string batch = "every device sees the whole batch";
+  if (distribution.batch_axis) {
+    auto axis = static_cast<size_t>(*distribution.batch_axis);
+    batch = fmt::format("axis '{}' cuts the batch in {}", mesh.axis_names()[axis], mesh.shape()[axis]);
+  }
   std::string text = fmt::format("{} on mesh {}: {}", distribution.name, to_string(mesh), batch);
   size_t rules = distribution.layout_map.size();
   text += rules == 0 ? "; variables are replicated" : fmt::format("; {} layout rule{}", rules, rules == 1 ? "" : "s");
-  for (int a = 0; a < mesh.axis_count(); ++a)
-    if (!(used >> a & 1) && mesh.shape()[static_cast<size_t>(a)] > 1)
-      text += fmt::format("; axis '{}' cuts nothing: its {} devices repeat the same work", mesh.axis_names()[static_cast<size_t>(a)],
-                          mesh.shape()[static_cast<size_t>(a)]);
+  for (const std::string& idle : idle_axes(distribution)) text += "; " + idle;
   return text;
 }
 

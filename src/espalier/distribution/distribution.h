@@ -31,5 +31,7 @@ std::vector<int64_t> batch_per_device(const Distribution& distribution, int64_t 
 
 // One line: what cuts the batch, how many rules there are, and the axes along which everything is replicated.
 std::string describe(const Distribution& distribution);
+// "axis 'model' cuts nothing: its 2 devices repeat the same work" for each axis that neither the batch nor a layout names.
+std::vector<std::string> idle_axes(const Distribution& distribution);
 
 }  // namespace espalier
