@@ -15,9 +15,22 @@ namespace {
 
 constexpr uint32_t kSampleStream = 0x73616d70;  // "samp": apart from the small numbers that variables and layers use
 
+// Small data sets are made once: drawing a batch again each step would take longer than copying it, and show in every measurement.
+constexpr int64_t kRememberedValues = 4 << 20;
+
 class SyntheticDataset : public Dataset {
  public:
-  SyntheticDataset(std::vector<FieldSpec> fields, int64_t size, uint64_t seed) : Dataset(std::move(fields), size), seed_(seed) {}
+  SyntheticDataset(std::vector<FieldSpec> specs, int64_t size, uint64_t seed) : Dataset(std::move(specs), size), seed_(seed) {
+    int64_t values = 0;
+    for (const FieldSpec& spec : fields()) values += spec.shape.volume();
+    if (values > kRememberedValues / size) return;
+    for (size_t f = 0; f < fields().size(); ++f) {
+      const FieldSpec& spec = fields()[f];
+      std::vector<float>& all = remembered_.emplace_back(static_cast<size_t>(size * spec.shape.volume()));
+      for (int64_t sample = 0; sample < size; ++sample)
+        fill(spec, static_cast<uint32_t>(f), sample, 0, spec.shape.volume(), all.data() + sample * spec.shape.volume());
+    }
+  }
 
   void read(int field, std::span<const int64_t> samples, const Dims& offset, const Dims& shape, float* out) const override {
     read_as(field, samples, offset, shape, out);
@@ -33,7 +46,9 @@ class SyntheticDataset : public Dataset {
     for (int64_t sample : samples) {
       ESPALIER_ASSERT(sample >= 0 && sample < size());
       for_each_run(spec.shape, offset, shape, [&](int64_t at_whole, int64_t at_part, int64_t count) {
-        fill(spec, static_cast<uint32_t>(field), sample, at_whole, count, out + at_part);
+        if (remembered_.empty()) return fill(spec, static_cast<uint32_t>(field), sample, at_whole, count, out + at_part);
+        const float* from = remembered_[static_cast<size_t>(field)].data() + sample * spec.shape.volume() + at_whole;
+        std::transform(from, from + count, out + at_part, [](float value) { return static_cast<T>(value); });
       });
       out += shape.volume();
     }
@@ -76,6 +91,7 @@ class SyntheticDataset : public Dataset {
   }
 
   uint64_t seed_;
+  std::vector<std::vector<float>> remembered_;  // one entry a field; empty when there are too many samples
 };
 
 }  // namespace
