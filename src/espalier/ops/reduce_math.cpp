@@ -47,6 +47,28 @@ void sum_row(const float* x, double* sums, int64_t n) {
   for (; i < n; ++i) sums[i] += static_cast<double>(x[i]);
 }
 
+// Four rows at a time, so that the sums are read and written a quarter as often; added in the order of the rows all the same.
+void sum_rows(const float* x, int64_t stride, int64_t rows, double* sums, int64_t n) {
+  const DoubleTag d;
+  const HalfTag h;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t row = 0;
+  for (; row + 4 <= rows; row += 4, x += 4 * stride) {
+    int64_t i = 0;
+    for (; i + lanes <= n; i += lanes) {
+      auto sum = hn::LoadU(d, sums + i);
+      sum = hn::Add(sum, hn::PromoteTo(d, hn::LoadU(h, x + i)));
+      sum = hn::Add(sum, hn::PromoteTo(d, hn::LoadU(h, x + stride + i)));
+      sum = hn::Add(sum, hn::PromoteTo(d, hn::LoadU(h, x + 2 * stride + i)));
+      sum = hn::Add(sum, hn::PromoteTo(d, hn::LoadU(h, x + 3 * stride + i)));
+      hn::StoreU(sum, d, sums + i);
+    }
+    for (; i < n; ++i)
+      for (int64_t r = 0; r < 4; ++r) sums[i] += static_cast<double>(x[r * stride + i]);
+  }
+  for (; row < rows; ++row, x += stride) sum_row(x, sums, n);
+}
+
 // y where it is larger or NaN, else x; so a NaN in x stays.
 template <class V>
 HWY_INLINE V larger(V x, V y) {
@@ -141,6 +163,7 @@ namespace espalier::ops {
 
 HWY_EXPORT(sum_run);
 HWY_EXPORT(sum_row);
+HWY_EXPORT(sum_rows);
 HWY_EXPORT(max_run);
 HWY_EXPORT(max_row);
 HWY_EXPORT(exp_run);
@@ -149,6 +172,9 @@ HWY_EXPORT(scale_run);
 
 double sum_run(const float* x, int64_t n) { return HWY_DYNAMIC_DISPATCH(sum_run)(x, n); }
 void sum_row(const float* x, double* sums, int64_t n) { HWY_DYNAMIC_DISPATCH(sum_row)(x, sums, n); }
+void sum_rows(const float* x, int64_t stride, int64_t rows, double* sums, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(sum_rows)(x, stride, rows, sums, n);
+}
 float max_run(const float* x, float largest, int64_t n) { return HWY_DYNAMIC_DISPATCH(max_run)(x, largest, n); }
 void max_row(const float* x, float* largest, int64_t n) { HWY_DYNAMIC_DISPATCH(max_row)(x, largest, n); }
 double exp_run(const float* x, float shift, float* out, int64_t n) { return HWY_DYNAMIC_DISPATCH(exp_run)(x, shift, out, n); }

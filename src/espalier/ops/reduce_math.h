@@ -8,6 +8,8 @@ namespace espalier::ops {
 
 double sum_run(const float* x, int64_t n);
 void sum_row(const float* x, double* sums, int64_t n);
+// The same for rows that lie `stride` elements apart.
+void sum_rows(const float* x, int64_t stride, int64_t rows, double* sums, int64_t n);
 
 // The larger of `largest` and all of x.
 float max_run(const float* x, float largest, int64_t n);

@@ -29,7 +29,10 @@ void sum_unit(const ReductionWalk& walk, int64_t unit, const float* x, float* re
   }
   const int64_t n = walk.results(unit);
   double sums[kReductionWidth] = {};
-  visit_runs(walk, [&](int64_t offset) { sum_row(first + offset, sums, n); });
+  if (walk.reduced_sizes.size() == 1)
+    sum_rows(first, walk.reduced_strides[0], walk.reduced_sizes[0], sums, n);
+  else
+    visit_runs(walk, [&](int64_t offset) { sum_row(first + offset, sums, n); });
   std::transform(sums, sums + n, result + walk.first_result(unit), [](double sum) { return static_cast<float>(sum); });
 }
 

@@ -46,7 +46,7 @@ void visit_runs(const ReductionWalk& walk, const Visit& visit) {
   }
 }
 
-inline constexpr int64_t kReductionWidth = 512;  // results a unit keeps in registers and first-level cache: 4 KiB of doubles
+inline constexpr int64_t kReductionWidth = 256;  // results a unit keeps in first-level cache: 2 KiB of doubles
 
 std::vector<OpSample> reduction_samples();
 
