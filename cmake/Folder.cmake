@@ -22,6 +22,18 @@ function(espalier_folder name)
   set_property(GLOBAL APPEND PROPERTY ESPALIER_LIBRARIES espalier_${name})
 endfunction()
 
+# A source of a folder that needs a library which may be missing: then NAME_absent.cpp, its stub, takes its place.
+function(espalier_backend folder name library)  # and the libraries that it needs
+  set(present ${PROJECT_SOURCE_DIR}/src/espalier/${folder}/${name}.cpp)
+  set(absent ${PROJECT_SOURCE_DIR}/src/espalier/${folder}/${name}_absent.cpp)
+  if(TARGET ${library})
+    target_link_libraries(espalier_${folder} PUBLIC ${library} ${ARGN})
+    set_source_files_properties(${absent} PROPERTIES HEADER_FILE_ONLY ON)
+  else()
+    set_source_files_properties(${present} PROPERTIES HEADER_FILE_ONLY ON)
+  endif()
+endfunction()
+
 function(espalier_op_registry)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/espalier/ops/*.cpp)
   set(declarations "")

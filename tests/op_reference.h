@@ -277,6 +277,11 @@ inline void add_product_references(std::map<std::string, Reference>& table) {
     inputs.insert(inputs.end(), in.begin() + 2, in.end());
     return run_body(attrs.graph("body"), inputs, results[0]);
   };
+  table["matmul_update"] = [](const Attrs& attrs, const Arrays& in, const std::vector<Dims>& results) {
+    Array updated = einsum(attrs.text("factors"), in[1], in[2], results[0]);
+    for (size_t i = 0; i < updated.values.size(); ++i) updated.values[i] = in[0].values[i] - in[3].values[0] * updated.values[i];
+    return Arrays{updated};
+  };
   table["fused"] = [](const Attrs& attrs, const Arrays& in, const std::vector<Dims>& results) {
     return run_body(attrs.graph("body"), in, results[0]);
   };

@@ -18,6 +18,7 @@
 #include <sstream>
 
 #include "espalier/ir/text.h"
+#include "espalier/passes/absorb.h"
 #include "espalier/passes/autodiff.h"
 #include "espalier/passes/complete_layouts.h"
 #include "espalier/passes/fuse.h"
@@ -84,6 +85,7 @@ Graph run_partition(Graph graph) {
 
 Graph run_pass(const Graph& graph, const std::string& pass) {
   if (pass == "simplify") return simplify(graph);
+  if (pass == "absorb") return absorb(graph);
   if (pass == "fuse") return fuse(graph);
   if (pass == "schedule") return schedule(graph);
   if (pass == "partition") return run_partition(graph);

@@ -1,12 +1,14 @@
 #include "espalier/ops/contraction.h"
 
 #include <fmt/format.h>
+#include <omp.h>
 
 #include <algorithm>
 #include <cctype>
 #include <cstring>
+#include <utility>
 
-#include "espalier/ops/onednn.h"
+#include "espalier/ops/blocked_product.h"
 
 namespace espalier::ops {
 namespace {
@@ -63,6 +65,23 @@ MatrixView view(const Contraction& form, const std::string& tensor, const Dims& 
   return view;
 }
 
+// Products of fewer multiplications than this are done by the calling thread: some 30 us of one core, where waking a team costs 5 us on
+// an idle machine and a scheduler's time slice on a busy one.
+constexpr int64_t kTeamMultiplications = 1 << 20;
+
+int worthwhile_threads(const MatrixView& a, const MatrixView& b, int threads) {
+  int64_t multiplications = b.sizes.back();
+  for (int64_t size : a.sizes) multiplications *= size;
+  return multiplications < kTeamMultiplications ? 1 : std::min(threads, omp_get_thread_limit());  // OMP_THREAD_LIMIT: the user's word
+}
+
+// The faster of the two for a form.
+MatmulPrimitive make_product(const MatrixView& a, const MatrixView& b, const MatrixView& c, ProductMode mode, int most_threads) {
+  const int threads = worthwhile_threads(a, b, most_threads);
+  if (std::optional<MatmulPrimitive> blocked = make_blocked_product(a, b, c, mode, threads)) return *blocked;
+  return make_matmul(a, b, c, mode, threads);
+}
+
 // c is written row by row; a result whose rows are columns is the product of the transposes.
 Contraction transposed(const Contraction& form) { return {form.b, form.a, form.result, form.batch, form.n, form.m, form.k}; }
 
@@ -86,18 +105,22 @@ Contraction parse_contraction(const std::string& factors, const std::string& whe
   return form;
 }
 
-Kernel contraction_kernel(const Contraction& form, const Dims& a, const Dims& b, const Dims& result, int threads) {
+MatmulPrimitive make_contraction(const Contraction& form, const Dims& a, const Dims& b, const Dims& result, ProductMode mode, int threads) {
   const int64_t elements = result.volume();
-  if (elements == 0) return {.run = [](const KernelCall&) {}};
-  if (extent(form.k, form.a, a).size == 0)
-    return {.run = [elements](const KernelCall& call) { std::memset(call.results[0], 0, static_cast<size_t>(elements) * sizeof(float)); }};
+  if (elements == 0) return {.run = [](const ProductCall&) {}};
+  if (extent(form.k, form.a, a).size == 0) {
+    if (mode == ProductMode::kAdd) return {.run = [](const ProductCall&) {}};
+    return {.run = [elements](const ProductCall& call) { std::memset(call.c, 0, static_cast<size_t>(elements) * sizeof(float)); }};
+  }
   const bool swapped = extent(form.n, form.result, result).size > 1 && extent(form.n, form.result, result).stride != 1;
   const Contraction f = swapped ? transposed(form) : form;
-  MatmulPrimitive product = make_matmul(view(f, f.a, swapped ? b : a, f.m, f.k), view(f, f.b, swapped ? a : b, f.k, f.n),
-                                        view(f, f.result, result, f.m, f.n), threads);
+  MatmulPrimitive product = make_product(view(f, f.a, swapped ? b : a, f.m, f.k), view(f, f.b, swapped ? a : b, f.k, f.n),
+                                         view(f, f.result, result, f.m, f.n), mode, threads);
+  if (!swapped) return product;
   return {.run =
-              [product, swapped](const KernelCall& call) {
-                product.run(call.operands[swapped ? 1 : 0], call.operands[swapped ? 0 : 1], call.results[0], call.scratch);
+              [product](ProductCall call) {
+                std::swap(call.a, call.b);
+                product.run(call);
               },
           .scratch_bytes = product.scratch_bytes};
 }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "espalier/ir/op_def.h"
+#include "espalier/ops/onednn.h"
 
 namespace espalier::ops {
 
@@ -19,7 +20,7 @@ struct Contraction {
 // letters of one kind that do not stand together.
 Contraction parse_contraction(const std::string& factors, const std::string& where);
 
-// The product of two local tensors into `result` (of `threads` cores); it does what sizes of 0 ask for.
-Kernel contraction_kernel(const Contraction& form, const Dims& a, const Dims& b, const Dims& result, int threads);
+// The product of two local tensors, as `threads` cores compute it; it does what sizes of 0 ask for.
+MatmulPrimitive make_contraction(const Contraction& form, const Dims& a, const Dims& b, const Dims& result, ProductMode mode, int threads);
 
 }  // namespace espalier::ops

@@ -25,8 +25,13 @@ double flops(const OpSignature& signature) {
 }
 
 Kernel cpu(const LocalOp& op) {
-  return contraction_kernel(parse_contraction(op.attrs->text("factors"), "matmul"), op.operands[0].shape, op.operands[1].shape,
-                            op.results[0].shape, op.threads);
+  MatmulPrimitive product = make_contraction(parse_contraction(op.attrs->text("factors"), "matmul"), op.operands[0].shape,
+                                             op.operands[1].shape, op.results[0].shape, ProductMode::kWrite, op.threads);
+  return {.run =
+              [product](const KernelCall& call) {
+                product.run({call.operands[0], call.operands[1], call.results[0], call.scratch});
+              },
+          .scratch_bytes = product.scratch_bytes};
 }
 
 OpSample sample(const char* factors, Dims a, Dims b) { return {{a, b}, {{"factors", std::string(factors)}}}; }

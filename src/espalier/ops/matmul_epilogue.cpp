@@ -47,14 +47,14 @@ double flops(const OpSignature& signature) {
 // The product goes to the first result's buffer, where the body finds it while it is still in cache.
 Kernel cpu(const LocalOp& op) {
   const Dims& result = op.results[0].shape;
-  Kernel product = contraction_kernel(parse_contraction(op.attrs->text("factors"), "matmul_epilogue"), op.operands[0].shape,
-                                      op.operands[1].shape, result, op.threads);
+  MatmulPrimitive product = make_contraction(parse_contraction(op.attrs->text("factors"), "matmul_epilogue"), op.operands[0].shape,
+                                             op.operands[1].shape, result, ProductMode::kWrite, op.threads);
   std::vector<Dims> shapes = {result};
   for (size_t i = 2; i < op.operands.size(); ++i) shapes.push_back(op.operands[i].shape);
   Kernel body = tile_kernel(tile_program(op.attrs->graph("body")), shapes, result, op.threads);
   return {.run =
               [product, body, extras = op.operands.size() - 2](const KernelCall& call) {
-                product.run(call);
+                product.run({call.operands[0], call.operands[1], call.results[0], call.scratch});
                 const void* operands[kMaxRank + 1];
                 std::vector<const void*> many;
                 const void** list = operands;

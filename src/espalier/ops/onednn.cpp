@@ -31,59 +31,137 @@ class TeamSize {
   int before_, dynamic_;
 };
 
-// Products of fewer multiplications than this are done by the calling thread: some 30 us of one core, where waking a team costs 5 us on
-// an idle machine and a scheduler's time slice on a busy one.
-constexpr int64_t kTeamMultiplications = 1 << 20;
+using Desc = dnnl::memory::desc;
 
-int worthwhile_threads(const MatrixView& a, const MatrixView& b, int threads) {
-  int64_t multiplications = b.sizes.back();
-  for (int64_t size : a.sizes) multiplications *= size;
-  return multiplications < kTeamMultiplications ? 1 : std::min(threads, omp_get_thread_limit());  // OMP_THREAD_LIMIT: the user's word
-}
+Desc describe(const MatrixView& view) { return {view.sizes, dnnl::memory::data_type::f32, view.strides}; }
+Desc in_any_form(const MatrixView& view) { return {view.sizes, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any}; }
 
-dnnl::memory::desc describe(const MatrixView& view) { return {view.sizes, dnnl::memory::data_type::f32, view.strides}; }
-
-// A template, so that the branch of the other version is not compiled.
+// Templates, so that the branch of the other version is not compiled.
 template <class Matmul>
-typename Matmul::primitive_desc describe_matmul(const dnnl::engine& engine, const MatrixView& a, const MatrixView& b, const MatrixView& c) {
+typename Matmul::primitive_desc describe_matmul(const dnnl::engine& engine, const Desc& a, const Desc& b, const Desc& c, ProductMode mode) {
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  if (mode == ProductMode::kAdd) {
+    dnnl::post_ops sum;
+    sum.append_sum(1.0f);
+    attr.set_post_ops(sum);
+  }
   if constexpr (requires { typename Matmul::desc; })  // 2.x
-    return {typename Matmul::desc(describe(a), describe(b), describe(c)), attr, engine};
+    return {typename Matmul::desc(a, b, c), attr, engine};
   else
-    return {engine, describe(a), describe(b), describe(c), attr};
+    return {engine, a, b, c, attr};
 }
 
-struct Prepared {
-  dnnl::engine engine;
-  dnnl::matmul::primitive_desc description;
-  dnnl::matmul primitive;
+template <class Attr>
+constexpr bool kOutputScales = requires(Attr attr) {
+  attr.set_output_scales(0, {1.0f});
+};  // 2.x
+
+// The argument that holds the scale. By number, since each version names only its own.
+template <class Attr>
+constexpr int kScaleArgument = kOutputScales<Attr> ? 513 : (4096 | DNNL_ARG_SRC);
+
+template <class Attr>
+Attr scaled_at_run_time() {
+  Attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  if constexpr (kOutputScales<Attr>)
+    attr.set_output_scales(0, {DNNL_RUNTIME_F32_VAL});
+  else
+    attr.set_scales_mask(DNNL_ARG_SRC, 0);
+  return attr;
+}
+
+// A primitive with its buffers, which change from call to call.
+class Bound {
+ public:
+  void add(int argument, const Desc& desc, const dnnl::engine& engine) {
+    memory_.emplace_back(desc, engine, nullptr);
+    arguments_.push_back({argument, memory_.back().get()});
+  }
+  void set(size_t i, const void* data) { memory_[i].set_data_handle(const_cast<void*>(data)); }  // the interface has no read-only memory
+  void execute(const dnnl::primitive& primitive, const dnnl::stream& stream) const {
+    dnnl::error::wrap_c_api(dnnl_primitive_execute(primitive.get(), stream.get(), static_cast<int>(arguments_.size()), arguments_.data()),
+                            "could not run a primitive");
+  }
+
+ private:
+  std::vector<dnnl::memory> memory_;
+  std::vector<dnnl_exec_arg_t> arguments_;
+};
+
+// A transposed a makes oneDNN copy both operands block by block, b once for every block of rows. With enough rows it is faster to bring
+// b into the form it likes best once, before the product; what is added to c is scaled on that way.
+constexpr int64_t kRowsWorthAForm = 256;
+
+bool brings_b_into_form(const MatrixView& a, ProductMode mode) {
+  const bool transposed = a.strides.back() != 1, matrix = a.sizes.size() == 2;
+  return mode == ProductMode::kAdd || (matrix && transposed && a.sizes[0] >= kRowsWorthAForm);
+}
+
+int64_t aligned(size_t bytes) { return static_cast<int64_t>(bytes + 63) / 64 * 64; }
+
+class Product {
+ public:
+  Product(const MatrixView& a, const MatrixView& b, const MatrixView& c, ProductMode mode, int threads)
+      : threads_(threads), engine_(dnnl::engine::kind::cpu, 0), stream_(engine_), reforms_(brings_b_into_form(a, mode)) {
+    TeamSize team(threads);
+    auto description = describe_matmul<dnnl::matmul>(engine_, describe(a), reforms_ ? in_any_form(b) : describe(b), describe(c), mode);
+    matmul_ = dnnl::matmul(description);
+    for (const auto& [argument, desc] : {std::pair{DNNL_ARG_SRC, description.src_desc()},
+                                         {DNNL_ARG_WEIGHTS, description.weights_desc()},
+                                         {DNNL_ARG_DST, description.dst_desc()},
+                                         {DNNL_ARG_SCRATCHPAD, description.scratchpad_desc()}})
+      product_.add(argument, desc, engine_);
+    scratch_bytes_ = aligned(description.scratchpad_desc().get_size());
+    if (!reforms_) return;
+    dnnl::reorder::primitive_desc form(engine_, describe(b), engine_, description.weights_desc(),
+                                       scaled_at_run_time<dnnl::primitive_attr>());
+    reorder_ = dnnl::reorder(form);
+    form_.add(DNNL_ARG_FROM, describe(b), engine_);
+    form_.add(DNNL_ARG_TO, description.weights_desc(), engine_);
+    form_.add(DNNL_ARG_SCRATCHPAD, form.scratchpad_desc(), engine_);
+    form_.add(kScaleArgument<dnnl::primitive_attr>, Desc({1}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::x), engine_);
+    form_bytes_ = aligned(description.weights_desc().get_size());
+    scratch_bytes_ = std::max(scratch_bytes_, aligned(form.scratchpad_desc().get_size()));
+  }
+
+  int64_t scratch_bytes() const { return form_bytes_ + scratch_bytes_; }
+
+  void run(const ProductCall& call) {
+    TeamSize team(threads_);
+    std::byte* scratch = static_cast<std::byte*>(call.scratch) + form_bytes_;
+    if (reforms_) {
+      form_.set(0, call.b);
+      form_.set(1, call.scratch);
+      form_.set(2, scratch);
+      form_.set(3, &call.scale);
+      form_.execute(reorder_, stream_);
+    }
+    product_.set(0, call.a);
+    product_.set(1, reforms_ ? call.scratch : call.b);
+    product_.set(2, call.c);
+    product_.set(3, scratch);
+    product_.execute(matmul_, stream_);
+    stream_.wait();
+  }
+
+ private:
+  int threads_;
+  dnnl::engine engine_;
+  dnnl::stream stream_;
+  bool reforms_;
+  dnnl::primitive matmul_, reorder_;
+  Bound product_, form_;
+  int64_t scratch_bytes_ = 0, form_bytes_ = 0;
 };
 
 }  // namespace
 
-MatmulPrimitive make_matmul(const MatrixView& a, const MatrixView& b, const MatrixView& c, int most_threads) {
-  const int threads = worthwhile_threads(a, b, most_threads);
-  TeamSize team(threads);
+MatmulPrimitive make_matmul(const MatrixView& a, const MatrixView& b, const MatrixView& c, ProductMode mode, int threads) {
   try {
-    auto prepared = std::make_shared<Prepared>();
-    prepared->engine = dnnl::engine(dnnl::engine::kind::cpu, 0);
-    prepared->description = describe_matmul<dnnl::matmul>(prepared->engine, a, b, c);
-    prepared->primitive = dnnl::matmul(prepared->description);
-    auto run = [prepared, threads](const void* a_data, const void* b_data, void* c_data, void* scratch) {
-      TeamSize run_team(threads);
-      const auto& [engine, description, primitive] = *prepared;
-      auto memory = [&engine = engine](const dnnl::memory::desc& desc, const void* data) {
-        return dnnl::memory(desc, engine, const_cast<void*>(data));  // the interface has no read-only memory
-      };
-      dnnl::stream stream(engine);
-      primitive.execute(stream, {{DNNL_ARG_SRC, memory(description.src_desc(), a_data)},
-                                 {DNNL_ARG_WEIGHTS, memory(description.weights_desc(), b_data)},
-                                 {DNNL_ARG_DST, memory(description.dst_desc(), c_data)},
-                                 {DNNL_ARG_SCRATCHPAD, memory(description.scratchpad_desc(), scratch)}});
-      stream.wait();
-    };
-    return {.run = run, .scratch_bytes = static_cast<int64_t>(prepared->description.scratchpad_desc().get_size())};
+    auto product = std::make_shared<Product>(a, b, c, mode, threads);
+    return {.run = [product](const ProductCall& call) { product->run(call); }, .scratch_bytes = product->scratch_bytes()};
   } catch (const dnnl::error& error) {
     throw Error(ErrorKind::kUsage, fmt::format("oneDNN refuses a matrix product: {}", error.what()),
                 fmt::format("sizes ({}) x ({})", fmt::join(a.sizes, ", "), fmt::join(b.sizes, ", ")));

@@ -12,14 +12,24 @@ struct MatrixView {
   std::vector<int64_t> sizes, strides;
 };
 
+enum class ProductMode : uint8_t {
+  kWrite,  // c = a b
+  kAdd,    // c += scale a b
+};
+
+struct ProductCall {
+  const void *a, *b;
+  void *c, *scratch;
+  float scale = 1;  // for kAdd
+};
+
 struct MatmulPrimitive {
-  // c = a b. May run on several threads at once, with different scratch.
-  std::function<void(const void* a, const void* b, void* c, void* scratch)> run;
+  std::function<void(const ProductCall&)> run;  // one thread at a time
   int64_t scratch_bytes = 0;
 };
 
 // a: (batch..., m, k), b: (batch..., k, n), c: (batch..., m, n), no size 0. Any strides are right; fast are those where a row or a column
 // of each lies together. An Error when oneDNN refuses, with its words.
-MatmulPrimitive make_matmul(const MatrixView& a, const MatrixView& b, const MatrixView& c, int threads);
+MatmulPrimitive make_matmul(const MatrixView& a, const MatrixView& b, const MatrixView& c, ProductMode mode, int threads);
 
 }  // namespace espalier::ops

@@ -8,6 +8,9 @@ extern const OpDef sgd_update{
     .doc = "w, g, learning_rate -> w - learning_rate g",
     .operand_count = 3,
     .tile = tile::sgd_update,
+    .absorbed_operand = 1,
+    .absorbed_op = "matmul",
+    .absorbing = "matmul_update",
     .samples = {{{{7, 13}, {7, 13}, {}}}, {{{5}, {5}, {}}}, {{{0, 2}, {0, 2}, {}}}},
 };
 

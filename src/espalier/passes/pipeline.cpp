@@ -7,6 +7,7 @@
 #include "espalier/base/nearest.h"
 #include "espalier/ir/local.h"
 #include "espalier/ops/make_kernel.h"
+#include "espalier/passes/absorb.h"
 #include "espalier/passes/fuse.h"
 #include "espalier/passes/partition.h"
 #include "espalier/passes/reshard.h"
@@ -69,7 +70,7 @@ void list_collectives(Compiled& compiled) {
 
 }  // namespace
 
-std::vector<std::string> pass_names() { return {"simplify", "share_collectives", "fuse", "schedule"}; }
+std::vector<std::string> pass_names() { return {"simplify", "share_collectives", "absorb", "fuse", "schedule"}; }
 
 Compiled compile(const Graph& graph, std::shared_ptr<const DeviceMesh> mesh, const Pins& pins, const std::vector<StateVariable>& state,
                  const CompileOptions& options) {
@@ -83,6 +84,7 @@ Compiled compile(const Graph& graph, std::shared_ptr<const DeviceMesh> mesh, con
   compiled.layouts = complete_layouts(compiled.global, *mesh, pins);            // how every op is cut
   compiled.graph = partition(compiled.global, mesh, pins, compiled.layouts);    // local shapes and collectives
   if (enabled("share_collectives")) compiled.graph = simplify(compiled.graph);  // one collective for equal requests
+  if (enabled("absorb")) compiled.graph = absorb(compiled.graph);               // updates take in the product of their gradient
   if (enabled("fuse")) compiled.graph = fuse(compiled.graph);                   // elementwise chains and epilogues
   if (enabled("schedule")) compiled.graph = schedule(compiled.graph);           // an order that frees memory early
   plan_all_memory(compiled, state);                                             // an offset for every buffer

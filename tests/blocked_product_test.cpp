@@ -1,0 +1,124 @@
+// Uses: ops
+// Products made of small ones, in every form, at sizes on both sides of each block's end, against plain loops in double.
+#include "espalier/ops/blocked_product.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+namespace espalier::ops {
+namespace {
+
+// A matrix that lies in memory row by row or column by column, with room behind each row that nobody may touch.
+struct Stored {
+  Stored(int64_t rows, int64_t columns, bool by_rows, int64_t room, std::mt19937& random)
+      : view{{rows, columns}, by_rows ? std::vector<int64_t>{columns + room, 1} : std::vector<int64_t>{1, rows + room}},
+        values(static_cast<size_t>((by_rows ? rows : columns) * ((by_rows ? columns : rows) + room))) {
+    for (float& value : values) value = std::uniform_real_distribution<float>(-1, 1)(random);
+  }
+  float at(int64_t i, int64_t j) const { return values[static_cast<size_t>(i * view.strides[0] + j * view.strides[1])]; }
+
+  MatrixView view;
+  std::vector<float> values;
+};
+
+enum class Form { kForward, kTransposed, kOuter };
+
+struct Sizes {
+  int64_t m, n, k;
+};
+
+void check(Form form, Sizes sizes, ProductMode mode, int threads, std::mt19937& random) {
+  SCOPED_TRACE(fmt::format("form {} m {} n {} k {} {} threads {}", static_cast<int>(form), sizes.m, sizes.n, sizes.k,
+                           mode == ProductMode::kAdd ? "add" : "write", threads));
+  const auto [m, n, k] = sizes;
+  const int64_t room = static_cast<int64_t>(random() % 3) * 7;
+  const Stored a(m, k, form != Form::kOuter, room, random), b(k, n, form != Form::kTransposed, room, random);
+  Stored c(m, n, true, room, random);
+  const Stored before = c;
+  const auto product = make_blocked_product(a.view, b.view, c.view, mode, threads);
+  if (!product) GTEST_SKIP() << "built without the library of small products, or it has no kernels for this processor";
+  std::vector<float> scratch(static_cast<size_t>(product->scratch_bytes) / sizeof(float) + 1, NAN);
+  scratch.back() = 17;
+  const float scale = mode == ProductMode::kAdd ? -0.5f : 1.0f;
+  product->run({a.values.data(), b.values.data(), c.values.data(), scratch.data(), scale});
+  EXPECT_EQ(scratch.back(), 17) << "written past the scratch space";
+  int64_t wrong = 0;
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < n + room; ++j) {
+      const auto place = static_cast<size_t>(i * c.view.strides[0] + j);
+      if (j >= n) {
+        wrong += c.values[place] != before.values[place];
+        continue;
+      }
+      double sum = 0, size = 0;
+      for (int64_t l = 0; l < k; ++l) {
+        const double term = static_cast<double>(a.at(i, l)) * static_cast<double>(b.at(l, j));
+        sum += term, size += std::fabs(term);
+      }
+      if (mode == ProductMode::kAdd) sum = static_cast<double>(before.values[place]) + static_cast<double>(scale) * sum;
+      // Rounding of k additions in float32 is far below 1e-5 of the terms together; a lost or doubled term is not.
+      wrong += !(std::fabs(static_cast<double>(c.values[place]) - sum) <= 1e-5 * (1 + size));
+    }
+  EXPECT_EQ(wrong, 0) << "elements are wrong";
+}
+
+void check_all_modes(Sizes sizes, std::mt19937& random) {
+  for (int threads : {1, 2, 3}) {
+    for (Form form : {Form::kForward, Form::kTransposed, Form::kOuter}) check(form, sizes, ProductMode::kWrite, threads, random);
+    check(Form::kOuter, sizes, ProductMode::kAdd, threads, random);
+  }
+}
+
+TEST(BlockedProduct, AtTheEndsOfItsBlocks) {
+  std::mt19937 random(11);
+  for (Sizes sizes : std::vector<Sizes>{{1, 1, 1},
+                                        {3, 2, 5},
+                                        {64, 128, 32},
+                                        {65, 129, 33},
+                                        {63, 513, 16},
+                                        {128, 256, 512},
+                                        {129, 257, 513},
+                                        {200, 12, 1025},
+                                        {97, 13, 64},
+                                        {17, 512, 65},
+                                        {130, 300, 1024},
+                                        {2, 700, 90},
+                                        {700, 2, 90},
+                                        {300, 1, 7},
+                                        {1, 300, 7},
+                                        {192, 24, 2048},
+                                        {96, 31, 1}})
+    check_all_modes(sizes, random);
+}
+
+TEST(BlockedProduct, OfRandomSizes) {
+  const unsigned seed = 2024;
+  SCOPED_TRACE(fmt::format("seed {}", seed));
+  std::mt19937 random(seed);
+  for (int i = 0; i < 12; ++i) {
+    auto size = [&](unsigned most) { return static_cast<int64_t>(1 + random() % most); };
+    check_all_modes({size(210), size(320), size(600)}, random);
+  }
+}
+
+// b is read in strips when c is too wide to stay in the cache.
+TEST(BlockedProduct, OfFewWideRows) {
+  std::mt19937 random(5);
+  for (int threads : {1, 2}) check(Form::kForward, {40, 7000, 70}, ProductMode::kWrite, threads, random);
+}
+
+TEST(BlockedProduct, LeavesOtherFormsToOthers) {
+  const MatrixView plain{{4, 4}, {4, 1}}, transposed{{4, 4}, {1, 4}}, spread{{4, 4}, {8, 2}};
+  EXPECT_FALSE(make_blocked_product(plain, plain, transposed, ProductMode::kWrite, 1));  // c column by column
+  EXPECT_FALSE(make_blocked_product(spread, plain, plain, ProductMode::kWrite, 1));      // neither rows nor columns lie together
+  EXPECT_FALSE(make_blocked_product(transposed, transposed, plain, ProductMode::kWrite, 1));
+  EXPECT_FALSE(make_blocked_product(plain, plain, plain, ProductMode::kAdd, 1));
+  const MatrixView batch{{2, 4, 4}, {16, 4, 1}};
+  EXPECT_FALSE(make_blocked_product(batch, batch, batch, ProductMode::kWrite, 1));
+}
+
+}  // namespace
+}  // namespace espalier::ops
