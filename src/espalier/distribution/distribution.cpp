@@ -29,6 +29,19 @@ std::vector<int64_t> batch_per_device(const Distribution& distribution, int64_t 
   return samples;
 }
 
+Sharding optimizer_state_sharding(const Distribution& distribution, const Sharding& variable, const Dims& shape, int64_t bytes) {
+  constexpr int64_t kWorthCutting = 128 << 10;  // bytes: below it a second collective costs more than the repeated update
+  if (!distribution.batch_axis || bytes < kWorthCutting || (variable.cut_axes() >> *distribution.batch_axis & 1)) return variable;
+  const int64_t parts = distribution.mesh.shape()[static_cast<size_t>(*distribution.batch_axis)];
+  Sharding sharding = variable;
+  for (int d = 0; d < shape.rank() && parts > 1; ++d)
+    if (sharding.dims[static_cast<size_t>(d)].empty() && shape[d] >= parts) {
+      sharding.dims[static_cast<size_t>(d)].push_back(*distribution.batch_axis);
+      break;
+    }
+  return sharding;
+}
+
 std::vector<std::string> idle_axes(const Distribution& distribution) {
   const DeviceMesh& mesh = distribution.mesh;
   AxisSet used = distribution.batch_axis ? AxisSet{1} << *distribution.batch_axis : 0;

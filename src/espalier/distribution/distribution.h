@@ -29,6 +29,12 @@ Sharding batch_sharding(const Distribution& distribution, int rank);
 // Samples of a batch of `size` on each device, in mesh order; some may hold none.
 std::vector<int64_t> batch_per_device(const Distribution& distribution, int64_t size);
 
+// Of an optimizer's state of `bytes` for a variable of this shape and sharding. Replicas along the batch axis need not all repeat the
+// update: where it pays, each keeps a part of the state, updates that part of the variable, and the parts are gathered (Xu et al. 2020,
+// "Automatic cross-replica sharding of weight update"). So the first whole dim with an element for each device is cut by the batch axis
+// too, unless that axis cuts the variable already or there is too little to save.
+Sharding optimizer_state_sharding(const Distribution& distribution, const Sharding& variable, const Dims& shape, int64_t bytes);
+
 // One line: what cuts the batch, how many rules there are, and the axes along which everything is replicated.
 std::string describe(const Distribution& distribution);
 // "axis 'model' cuts nothing: its 2 devices repeat the same work" for each axis that neither the batch nor a layout names.

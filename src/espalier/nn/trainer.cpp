@@ -89,11 +89,14 @@ void Trainer::State::resolve_layouts() {
     const ResolvedVariable& resolved = resolution.variables[i];
     variables.push_back({all[i].path, all[i].type, all[i].trainable, resolved.sharding, resolved.rule});
   }
+  auto slot_sharding = [&](const VariableReport& v, Role role) {
+    return role == Role::kOptimizer ? optimizer_state_sharding(distribution, v.sharding, v.type.shape, v.type.bytes()) : v.sharding;
+  };
   for (const ModelState& spec : model_state(model, compilation)) {
-    // A slot has the layout of its variable, a scalar one is whole.
+    // A slot has the layout of its variable, cut further over its replicas; a scalar one is whole.
     auto variable = std::find_if(variables.begin(), variables.end(), [&](const VariableReport& v) { return v.path == spec.variable; });
     bool alike = variable != variables.end() && variable->type.shape == spec.type.shape;
-    state.push_back({spec.name, spec.role, spec.type, alike ? variable->sharding : Sharding(spec.type.shape.rank())});
+    state.push_back({spec.name, spec.role, spec.type, alike ? slot_sharding(*variable, spec.role) : Sharding(spec.type.shape.rank())});
   }
 }
 
