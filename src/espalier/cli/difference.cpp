@@ -38,8 +38,8 @@ Difference largest_difference(std::span<const float> sharded, std::span<const fl
   return compare(sharded, reference, [&](size_t) { return scale; });
 }
 
-Difference weight_difference(std::span<const float> sharded, std::span<const float> reference, std::span<const float> slack) {
-  const double scale = largest_magnitude(reference);
+Difference weight_difference(std::span<const float> sharded, std::span<const float> reference, std::span<const float> slack, double floor) {
+  const double scale = std::max(largest_magnitude(reference), floor);
   return compare(sharded, reference, [&](size_t i) { return scale + (i < slack.size() ? slack[i] : 0); });
 }
 

@@ -17,8 +17,9 @@ struct Difference {
 // max over i of |a - b| / max(max |b|, floor). For losses and gradients.
 Difference largest_difference(std::span<const float> sharded, std::span<const float> reference, double floor = 0);
 
-// max over i of |a - b| / (max |b| + slack[i]). For weights.
-Difference weight_difference(std::span<const float> sharded, std::span<const float> reference, std::span<const float> slack);
+// max over i of |a - b| / (max(max |b|, floor) + slack[i]). For weights; of a piece of a tensor with the tensor's largest as floor.
+Difference weight_difference(std::span<const float> sharded, std::span<const float> reference, std::span<const float> slack,
+                             double floor = 0);
 
 double largest_magnitude(std::span<const float> values);
 

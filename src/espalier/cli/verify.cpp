@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "espalier/base/machine_memory.h"
 #include "espalier/base/text.h"
 #include "espalier/cli/commands.h"
 #include "espalier/cli/difference.h"
@@ -23,6 +24,11 @@ constexpr int64_t kDefaultSteps = 3;  // the first shows forward and backward, t
 // Gradients are compared against at least this part of the step's largest: sums of terms of that size round at some 1e-7 of it (a batch
 // normalisation's sums at several), and what rounding leaves of a gradient that is zero (of a bias in front of it, say) is no difference.
 constexpr double kFloor = 1e-1;
+
+// Gradients are compared too, unless the machine has no room for them.
+enum class Scope { kEverything, kLossesAndWeights };
+
+constexpr int64_t kPiece = 1 << 24;  // elements: weights are compared in pieces of 64 MiB
 
 struct FirstDifference {
   int64_t step = 0;
@@ -72,6 +78,7 @@ class Comparer {
   void loss(int64_t step, double sharded, double reference) {
     const float a = static_cast<float>(sharded), b = static_cast<float>(reference);
     note_difference(largest_difference({&a, 1}, {&b, 1}), step, "loss", "loss", nullptr, {&a, 1}, {&b, 1});
+    ++result_.tensors;
   }
   void gradients(int64_t step) {
     const double floor = kFloor * largest_gradient();
@@ -79,21 +86,28 @@ class Comparer {
       if (!variable.trainable) continue;
       std::vector<float> a = sharded_.gradient(variable.path), b = reference_.gradient(variable.path);
       note_difference(largest_difference(a, b, floor), step, "gradient", variable.path, &variable, a, b);
+      ++result_.tensors;
       add_slack(optimizer_, b, std::max(largest_magnitude(b), floor), result_.tolerance, &slack_[variable.path]);
     }
   }
   void weights(int64_t step) {
     for (const nn::VariableReport& variable : sharded_.variables()) {
-      std::vector<float> a = sharded_.weight(variable.path), b = reference_.weight(variable.path);
-      note_difference(weight_difference(a, b, slack_[variable.path]), step, "weight", variable.path, &variable, a, b);
+      const std::vector<float>& slack = slack_[variable.path];
+      const double scale = largest_weight(variable);
+      for_pieces(variable, [&](int64_t first, int64_t count) {
+        const std::vector<float> a = sharded_.weight(variable.path, first, count), b = reference_.weight(variable.path, first, count);
+        const auto allowed = slack.empty() ? std::span<const float>() : std::span(slack).subspan(static_cast<size_t>(first), a.size());
+        note_difference(weight_difference(a, b, allowed, scale), step, "weight", variable.path, &variable, a, b, first);
+      });
+      ++result_.tensors;
     }
   }
   Comparison& result() { return result_; }
 
  private:
   void note_difference(const Difference& difference, int64_t step, const std::string& kind, const std::string& name,
-                       const nn::VariableReport* variable, std::span<const float> sharded, std::span<const float> reference) {
-    ++result_.tensors;
+                       const nn::VariableReport* variable, std::span<const float> sharded, std::span<const float> reference,
+                       int64_t offset = 0) {
     if (difference.relative > result_.largest) {
       result_.largest = difference.relative;
       result_.largest_where = fmt::format("{} '{}', step {}", kind, name, step);
@@ -101,12 +115,26 @@ class Comparer {
     if (result_.first || difference.relative <= result_.tolerance) return;
     FirstDifference first{.step = step, .kind = kind, .name = name, .device = {}, .index = {}, .reference = 0, .sharded = 0};
     if (variable) {
-      first.index = unravel(difference.index, variable->type.shape);
+      first.index = unravel(offset + difference.index, variable->type.shape);
       first.device = holder(*variable, sharded_.distribution().mesh, first.index);
     }
     first.reference = reference[static_cast<size_t>(difference.index)];
     first.sharded = sharded[static_cast<size_t>(difference.index)];
     result_.first = std::move(first);
+  }
+
+  template <class F>
+  static void for_pieces(const nn::VariableReport& variable, const F& f) {
+    const int64_t elements = variable.type.shape.volume();
+    for (int64_t first = 0; first < elements; first += kPiece) f(first, std::min(kPiece, elements - first));
+  }
+
+  double largest_weight(const nn::VariableReport& variable) {
+    double largest = 0;
+    for_pieces(variable, [&](int64_t first, int64_t count) {
+      largest = std::max(largest, largest_magnitude(reference_.weight(variable.path, first, count)));
+    });
+    return largest;
   }
 
   double largest_gradient() {
@@ -136,7 +164,7 @@ void for_each_batch(const Options& options, const Dataset& data, int64_t steps,
 }
 
 Comparison compare(const Options& options, const nn::Optimizer& optimizer, nn::Trainer& sharded, nn::Trainer& reference,
-                   const Dataset& data) {
+                   const Dataset& data, Scope scope) {
   const int64_t steps = options.steps ? options.steps : kDefaultSteps;
   Comparer comparer(sharded, reference, optimizer, options.tolerance);
   Progress progress(progress_form(), "verify", 1, std::min(steps * options.batch_size, data.size()));
@@ -145,7 +173,7 @@ Comparison compare(const Options& options, const nn::Optimizer& optimizer, nn::T
     if (comparer.result().first) return;  // everything behind the first difference differs too
     const double a = sharded.train_batch(data, samples).loss, b = reference.train_batch(data, samples).loss;
     comparer.loss(step, a, b);
-    comparer.gradients(step);
+    if (scope == Scope::kEverything) comparer.gradients(step);
     comparer.weights(step);
     comparer.result().steps = step;
     if (!options.quiet) progress.on_batch_end(step, std::min(step * options.batch_size, data.size()), {{"loss", a}});
@@ -166,16 +194,56 @@ Json verify_json(const nn::Trainer& trainer, const Comparison& result) {
           {"first_difference", first}};
 }
 
-std::string verify_text(const nn::Trainer& trainer, const Comparison& result) {
+std::string verify_text(const nn::Trainer& trainer, const Comparison& result, Scope scope) {
   const std::string mesh = to_string(trainer.distribution().mesh);
   if (const auto& f = result.first)
     return fmt::format("not equal: {} '{}' differs first, in step {}{}\n  one device {:.9g}, sharded {:.9g}; tolerance {:g}\n", f->kind,
                        f->name, f->step, f->device ? fmt::format(", at ({}) on '{}'", fmt::join(f->index, ", "), *f->device) : "",
                        f->reference, f->sharded, result.tolerance);
   std::string text = fmt::format("equal: {} on mesh {} and on one device\n", counted(result.steps, "step"), mesh);
-  text += fmt::format("  {} losses, gradients and weights compared, tolerance {:g}\n", format_count(result.tensors), result.tolerance);
+  text += fmt::format("  {} losses{} and weights compared, tolerance {:g}\n", format_count(result.tensors),
+                      scope == Scope::kEverything ? ", gradients" : "", result.tolerance);
   return text + (result.largest == 0 ? "  no difference at all\n"
                                      : fmt::format("  largest relative difference {:.2g} ({})\n", result.largest, result.largest_where));
+}
+
+// The run on the mesh and the one on one device, compiled.
+struct Runs {
+  std::unique_ptr<nn::Trainer> sharded, reference;
+  std::unique_ptr<Dataset> data;
+};
+
+// All arenas, and what comparing gradients takes: the largest tensor twice, and the slack of every weight.
+int64_t bytes_of(const Runs& runs) {
+  int64_t bytes = 0, largest = 0;
+  for (const nn::Trainer* trainer : {runs.sharded.get(), runs.reference.get()})
+    for (const nn::DeviceMemory& device : trainer->memory()) bytes += device.arena;
+  for (const nn::VariableReport& variable : runs.sharded->variables()) {
+    bytes += variable.type.bytes();
+    largest = std::max(largest, variable.type.bytes());
+  }
+  return bytes + 2 * largest;
+}
+
+Runs make_runs(const Options& options, Job& job, Scope scope) {
+  job.options.keep_gradients = scope == Scope::kEverything;
+  Runs runs;
+  runs.sharded = make_trainer(options, job);
+  runs.data = open_samples(options, *runs.sharded, DataSplit::kTrain, nn::StepKind::kTrain);
+  auto prepare = [&](nn::Trainer& any) { compile_batches(any, nn::StepKind::kTrain, runs.data->size(), options.batch_size); };
+  prepare(*runs.sharded);
+
+  Job reference_job = job;
+  reference_job.distribution = one_device();
+  reference_job.options.device_memory = 0;  // the reference is as large as this machine allows
+  reference_job.options.unmatched = Unmatched::kReplicate;
+  runs.reference =
+      std::make_unique<nn::Trainer>(reference_job.model, reference_job.compilation, reference_job.distribution, reference_job.options);
+  prepare(*runs.reference);
+  if (scope == Scope::kEverything && bytes_of(runs) > machine_memory()) return runs;  // it will be asked again, for less
+  require_fit(job, *runs.sharded, prepare);
+  require_fit(reference_job, *runs.reference, prepare);
+  return runs;
 }
 
 }  // namespace
@@ -184,28 +252,21 @@ int verify(const Options& given) {
   Options options = given;
   if (options.data.empty()) options.data = "synthetic";
   Job job = read_job(options);
-  job.options.keep_gradients = true;
-  std::unique_ptr<nn::Trainer> sharded = make_trainer(options, job);
-  std::unique_ptr<Dataset> data = open_samples(options, *sharded, DataSplit::kTrain, nn::StepKind::kTrain);
-  auto prepare = [&](nn::Trainer& any) { compile_batches(any, nn::StepKind::kTrain, data->size(), options.batch_size); };
-  prepare(*sharded);
-  require_fit(job, *sharded, prepare);
-
-  Job reference_job = job;
-  reference_job.distribution = one_device();
-  reference_job.options.device_memory = 0;  // the reference is as large as this machine allows
-  reference_job.options.unmatched = Unmatched::kReplicate;
-  nn::Trainer reference(reference_job.model, reference_job.compilation, reference_job.distribution, reference_job.options);
-  prepare(reference);
-  require_fit(reference_job, reference, prepare);
-
-  prepare_weights(options, *sharded, Untrained::kExpected);
-  prepare_weights(options, reference, Untrained::kExpected);
-  Comparison result = compare(options, job.compilation.optimizer, *sharded, reference, *data);
+  Scope scope = Scope::kEverything;
+  Runs runs = make_runs(options, job, scope);
+  if (const int64_t bytes = bytes_of(runs); bytes > machine_memory()) {
+    note(fmt::format("comparing gradients too would take {} of this machine's {}: losses and weights are compared", format_bytes(bytes),
+                     format_bytes(machine_memory())));
+    scope = Scope::kLossesAndWeights;
+    runs = make_runs(options, job, scope);
+  }
+  prepare_weights(options, *runs.sharded, Untrained::kExpected);
+  prepare_weights(options, *runs.reference, Untrained::kExpected);
+  Comparison result = compare(options, job.compilation.optimizer, *runs.sharded, *runs.reference, *runs.data, scope);
   if (options.json)
-    print_json(verify_json(*sharded, result));
+    print_json(verify_json(*runs.sharded, result));
   else
-    write_output(verify_text(*sharded, result));
+    write_output(verify_text(*runs.sharded, result, scope));
   return result.first ? 1 : 0;
 }
 

@@ -73,23 +73,30 @@ void for_each_part(const Sharding& sharding, const Dims& shape, const DeviceMesh
 namespace {
 
 template <class T>
-void gather_as(const Value& value, const DeviceMesh& mesh, const ShardOf& shard, float* whole) {
+void gather_as(const Value& value, const DeviceMesh& mesh, const ShardOf& shard, int64_t first, int64_t count, float* some) {
   const Dims& shape = value.type.shape;
   for_each_part(value.sharding, shape, mesh, [&](int64_t device, const Box& box) {
     const auto* from = static_cast<const T*>(shard(device));
-    for_each_run(shape, box.offset, box.shape, [&](int64_t at_whole, int64_t at_part, int64_t count) {
-      std::transform(from + at_part, from + at_part + count, whole + at_whole, [](T number) { return static_cast<float>(number); });
+    for_each_run(shape, box.offset, box.shape, [&](int64_t at_whole, int64_t at_part, int64_t run) {
+      const int64_t begin = std::max(at_whole, first), end = std::min(at_whole + run, first + count);
+      if (begin < end)
+        std::transform(from + at_part + begin - at_whole, from + at_part + end - at_whole, some + begin - first,
+                       [](T number) { return static_cast<float>(number); });
     });
   });
 }
 
 }  // namespace
 
-void gather_parts(const Value& value, const DeviceMesh& mesh, const ShardOf& shard, float* whole) {
+void gather_some(const Value& value, const DeviceMesh& mesh, const ShardOf& shard, int64_t first, int64_t count, float* some) {
   if (value.type.dtype == DType::kI32)
-    gather_as<int32_t>(value, mesh, shard, whole);
+    gather_as<int32_t>(value, mesh, shard, first, count, some);
   else
-    gather_as<float>(value, mesh, shard, whole);
+    gather_as<float>(value, mesh, shard, first, count, some);
+}
+
+void gather_parts(const Value& value, const DeviceMesh& mesh, const ShardOf& shard, float* whole) {
+  gather_some(value, mesh, shard, 0, value.type.shape.volume(), whole);
 }
 
 }  // namespace espalier::nn

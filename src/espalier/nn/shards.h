@@ -20,8 +20,11 @@ void feed_samples(const Value& value, const DeviceMesh& mesh, const Dataset& dat
 void feed_scalar(const Value& value, const DeviceMesh& mesh, double number, const ShardOf& shard);
 
 // Calls part(device, box) for one holder of each part of a tensor: replicas are passed over, empty parts too.
-void for_each_part(const Sharding& sharding, const Dims& shape, const DeviceMesh& mesh, const std::function<void(int64_t, const Box&)>& part);
+void for_each_part(const Sharding& sharding, const Dims& shape, const DeviceMesh& mesh,
+                   const std::function<void(int64_t, const Box&)>& part);
 // The whole tensor put together, row-major, into `whole`; i32 becomes the nearest float.
 void gather_parts(const Value& value, const DeviceMesh& mesh, const ShardOf& shard, float* whole);
+// Elements [first, first + count) of it, into `some`.
+void gather_some(const Value& value, const DeviceMesh& mesh, const ShardOf& shard, int64_t first, int64_t count, float* some);
 
 }  // namespace espalier::nn

@@ -102,6 +102,7 @@ class Trainer {
   void predict(const Dataset& data, const std::function<void(int, int64_t, int64_t, const float*)>& write, Callback* progress = nullptr);
   // The whole logical tensor, put together from its shards. Gradients only with keep_gradients, after train_batch.
   std::vector<float> weight(const std::string& path);
+  std::vector<float> weight(const std::string& path, int64_t first, int64_t count);  // elements of it, row-major: for what is too large
   std::optional<std::string> find_bad_variable();  // "variable 'dense/kernel' holds nan", of the first that is not all finite
   std::vector<float> gradient(const std::string& path);
   // What one device holds of a variable, of the local shape. Copies on several devices are equal in bits.

@@ -68,11 +68,18 @@ const VariableReport& Trainer::State::variable(const std::string& path) const {
   usage_error(fmt::format("there is no variable '{}'", path), model.name(), suggest(path, paths));
 }
 
-std::vector<float> Trainer::weight(const std::string& path) {
+std::vector<float> Trainer::weight(const std::string& path) { return weight(path, 0, state_->variable(path).type.shape.volume()); }
+
+std::vector<float> Trainer::weight(const std::string& path, int64_t first, int64_t count) {
   const VariableReport& v = state_->variable(path);
+  if (first < 0 || count < 0 || first > v.type.shape.volume() - count)
+    usage_error(fmt::format("elements {} to {} are not all there", first, first + count), fmt::format("'{}'", path),
+                fmt::format("it has {}", v.type.shape.volume()));
   Program& program = state_->ready(kInitialization, 0);
-  return state_->gather({.type = v.type, .sharding = v.sharding},
-                        [&](int64_t device) { return state_->executor->state(*program.executable, path, device); });
+  std::vector<float> some(static_cast<size_t>(count));
+  auto shard = [&](int64_t device) { return state_->executor->state(*program.executable, path, device); };
+  gather_some({.type = v.type, .sharding = v.sharding}, *state_->mesh, shard, first, count, some.data());
+  return some;
 }
 
 std::optional<std::string> Trainer::find_bad_variable() { return state_->find_bad_variable(*state_->ready(kInitialization, 0).executable); }
