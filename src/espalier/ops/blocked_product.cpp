@@ -84,22 +84,59 @@ void for_blocks(int64_t begin, int64_t end, int64_t block, const F& f) {
 struct Part {
   int64_t begin, end;
 };
+// At most `block`, so that each thread gets as many blocks as the others.
+int64_t even_block(int64_t size, int64_t block, int threads) {
+  const int64_t blocks = threads * ((size + threads * block - 1) / (threads * block));
+  return (size + blocks - 1) / blocks;
+}
 // This thread's part of `size`, in whole blocks.
 Part own_part(int64_t size, int64_t block) {
   const int64_t blocks = (size + block - 1) / block, threads = omp_get_num_threads(), thread = omp_get_thread_num();
   return {std::min(size, blocks * thread / threads * block), std::min(size, blocks * (thread + 1) / threads * block)};
 }
 
-// to[j][i] = from[i][j], by squares of one cache line, each line read and written once.
+// Four floats in a register: what every 64-bit machine has, and all that moving them around takes.
+using Four = float __attribute__((vector_size(16)));
+
+Four load(const float* from) {
+  Four four;
+  std::memcpy(&four, from, sizeof four);
+  return four;
+}
+void store(Four four, float* to) { std::memcpy(to, &four, sizeof four); }
+Four interleave_low(Four a, Four b) { return __builtin_shufflevector(a, b, 0, 4, 1, 5); }
+Four interleave_high(Four a, Four b) { return __builtin_shufflevector(a, b, 2, 6, 3, 7); }
+
+constexpr int64_t kSide = 16;  // floats of a cache line
+using Square = float[kSide][kSide];
+
+// to[j][i] = square[i][j], four by four.
+void transpose_square(const Square& square, float* to, int64_t to_stride) {
+  for (int64_t j = 0; j < kSide; j += 4)
+    for (int64_t i = 0; i < kSide; i += 4) {
+      const Four r0 = load(&square[i][j]), r1 = load(&square[i + 1][j]), r2 = load(&square[i + 2][j]), r3 = load(&square[i + 3][j]);
+      const Four low_even = interleave_low(r0, r2), high_even = interleave_high(r0, r2);
+      const Four low_odd = interleave_low(r1, r3), high_odd = interleave_high(r1, r3);
+      float* row = to + j * to_stride + i;
+      store(interleave_low(low_even, low_odd), row);
+      store(interleave_high(low_even, low_odd), row + to_stride);
+      store(interleave_low(high_even, high_odd), row + 2 * to_stride);
+      store(interleave_high(high_even, high_odd), row + 3 * to_stride);
+    }
+}
+
+// to[j][i] = from[i][j], by squares that read and write each cache line once.
 void transpose(const float* from, int64_t from_stride, float* to, int64_t to_stride, int64_t rows, int64_t columns) {
-  constexpr int64_t kSide = 16;
   for_blocks(0, columns, kSide, [&](int64_t j, int64_t width) {
     for_blocks(0, rows, kSide, [&](int64_t i, int64_t height) {
-      float square[kSide][kSide];
-      for (int64_t r = 0; r < height; ++r)
-        std::memcpy(square[r], from + (i + r) * from_stride + j, static_cast<size_t>(width) * sizeof(float));
-      for (int64_t c = 0; c < width; ++c)
-        for (int64_t r = 0; r < height; ++r) to[(j + c) * to_stride + i + r] = square[r][c];
+      if (width < kSide || height < kSide) {
+        for (int64_t r = i; r < i + height; ++r)
+          for (int64_t c = j; c < j + width; ++c) to[c * to_stride + r] = from[r * from_stride + c];
+        return;
+      }
+      alignas(64) Square square;
+      for (int64_t r = 0; r < kSide; ++r) std::memcpy(square[r], from + (i + r) * from_stride + j, sizeof square[r]);
+      transpose_square(square, to + j * to_stride + i, to_stride);
     });
   });
 }
@@ -246,7 +283,7 @@ class Outer final : public Form {
         mode_(mode),
         thin_(k <= kFewTerms),
         width_(std::min(thin_ ? kThinOuterColumns : kOuterColumns, n)),
-        kernels_(thin_ ? kThinOuterRows : kOuterRows, width_, kOuterDepth, m, n, k, k, width_, c_stride) {}
+        kernels_(thin_ ? kThinOuterRows : even_block(m, kOuterRows, threads), width_, kOuterDepth, m, n, k, k, width_, c_stride) {}
   bool complete() const override { return kernels_.complete(); }
   int64_t scratch_elements() const override { return panel_elements() + m_ * k_; }
 
@@ -299,11 +336,12 @@ std::unique_ptr<Form> choose(const MatrixView& a, const MatrixView& b, const Mat
     for (int64_t extent : {view->sizes[0], view->sizes[1], view->strides[0], view->strides[1]})
       if (extent > std::numeric_limits<libxsmm_blasint>::max()) return nullptr;
   const int64_t m = a.sizes[0], k = a.sizes[1], n = b.sizes[1];
-  if (contiguous(a, 0) && contiguous(b, 1))
+  if (contiguous(a, 0) && contiguous(b, 1) && n >= kPanelRows)  // with less it would mostly transpose
     return std::make_unique<Outer>(m, n, k, a.strides[1], b.strides[0], c.strides[0], mode, threads);
   if (mode == ProductMode::kAdd) return nullptr;
   if (contiguous(a, 1) && contiguous(b, 1)) return std::make_unique<Forward>(m, n, k, a.strides[0], b.strides[0], c.strides[0], threads);
-  if (contiguous(a, 1) && contiguous(b, 0)) return std::make_unique<Transposed>(m, n, k, a.strides[0], b.strides[1], c.strides[0], threads);
+  if (contiguous(a, 1) && contiguous(b, 0) && k >= kPanelRows)  // likewise
+    return std::make_unique<Transposed>(m, n, k, a.strides[0], b.strides[1], c.strides[0], threads);
   return nullptr;
 }
 
