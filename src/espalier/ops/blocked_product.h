@@ -1,12 +1,13 @@
 #pragma once
-// Matrix products of two plain matrices from libxsmm's small ones: blocks that stay in the second-level cache, with the large operand read
-// where it lies. oneDNN copies a weight matrix into blocks at every call, which a training step pays three times a layer; here only what
-// is small against the work is copied: slices of a batch of rows, a panel of columns. Measured against oneDNN in bench/.
+// Matrix products of two plain matrices from libxsmm's small ones: blocks that stay in the second-level cache while everything else streams
+// by. A large operand is read where it lies when the other one has few rows, and otherwise copied block by block while the block is in use;
+// activations are transposed where that lets the weights be read as they are. oneDNN copies a weight matrix at every call, three times a
+// step, which for a batch of few rows takes longer than the product. `bench/table products` compares.
 //
 // Three forms cover a dense layer; c is row-major in all of them:
-//   kForward   a (m, k) and b (k, n) row-major: activations times weights
-//   kTransposed  b is (n, k) in memory: the gradient of a product's left operand; computed as the transpose of c, so that b need not be
-//   kOuter     a is (k, m) in memory: the gradient of the weights, a sum over the batch k
+//   forward     a (m, k) and b (k, n) row-major: activations times weights
+//   transposed  b is (n, k) in memory: the gradient of a product's left operand; computed as the transpose of c, so that b need not be
+//   outer       a is (k, m) in memory: the gradient of the weights, a sum over the batch k
 #include <optional>
 
 #include "espalier/ops/onednn.h"
