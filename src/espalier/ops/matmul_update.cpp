@@ -35,7 +35,7 @@ Kernel cpu(const LocalOp& op) {
                                              op.operands[2].shape, op.results[0].shape, ProductMode::kAdd, op.threads);
   return {.run =
               [product, bytes = static_cast<size_t>(op.results[0].shape.volume()) * sizeof(float)](const KernelCall& call) {
-                if (call.results[0] != call.operands[0]) std::memcpy(call.results[0], call.operands[0], bytes);
+                if (bytes > 0 && call.results[0] != call.operands[0]) std::memcpy(call.results[0], call.operands[0], bytes);
                 product.run({call.operands[1], call.operands[2], call.results[0], call.scratch, -*call.operand<float>(3)});
               },
           .scratch_bytes = product.scratch_bytes};
