@@ -32,7 +32,7 @@ Words synthetic(const std::string& command) {
   return {command, kModels + "two_dense.json", "--data", "synthetic", "--samples", "75", "--batch-size", "32"};
 }
 
-std::string last_line(const std::string& text) {
+[[maybe_unused]] std::string last_line(const std::string& text) {
   const size_t end = text.find_last_not_of('\n');
   if (end == std::string::npos) return "";
   const size_t begin = text.rfind('\n', end);
