@@ -93,7 +93,7 @@ class Comparer {
   void weights(int64_t step) {
     for (const nn::VariableReport& variable : sharded_.variables()) {
       const std::vector<float>& slack = slack_[variable.path];
-      const double scale = largest_weight(variable);
+      const double scale = variable.type.shape.volume() > kPiece ? largest_weight(variable) : 0;  // one piece has its own
       for_pieces(variable, [&](int64_t first, int64_t count) {
         const std::vector<float> a = sharded_.weight(variable.path, first, count), b = reference_.weight(variable.path, first, count);
         const auto allowed = slack.empty() ? std::span<const float>() : std::span(slack).subspan(static_cast<size_t>(first), a.size());

@@ -34,11 +34,8 @@ Sharding optimizer_state_sharding(const Distribution& distribution, const Shardi
   if (!distribution.batch_axis || bytes < kWorthCutting || (variable.cut_axes() >> *distribution.batch_axis & 1)) return variable;
   const int64_t parts = distribution.mesh.shape()[static_cast<size_t>(*distribution.batch_axis)];
   Sharding sharding = variable;
-  for (int d = 0; d < shape.rank() && parts > 1; ++d)
-    if (sharding.dims[static_cast<size_t>(d)].empty() && shape[d] >= parts) {
-      sharding.dims[static_cast<size_t>(d)].push_back(*distribution.batch_axis);
-      break;
-    }
+  if (const int d = first_whole_dim(variable, shape, parts); parts > 1 && d >= 0)
+    sharding.dims[static_cast<size_t>(d)].push_back(*distribution.batch_axis);
   return sharding;
 }
 

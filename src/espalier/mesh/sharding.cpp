@@ -35,6 +35,12 @@ AxisSet Sharding::cut_axes() const {
   return set;
 }
 
+int first_whole_dim(const Sharding& sharding, const Dims& shape, int64_t parts) {
+  for (int d = 0; d < shape.rank(); ++d)
+    if (sharding.dims[static_cast<size_t>(d)].empty() && shape[d] >= parts) return d;
+  return -1;
+}
+
 size_t ShardingHash::operator()(const Sharding& sharding) const {
   size_t hash = 1469598103934665603ull;
   auto mix = [&](uint64_t word) { hash = (hash ^ word) * 1099511628211ull; };

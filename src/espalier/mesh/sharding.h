@@ -52,6 +52,9 @@ struct Sharding {
   friend bool operator==(const Sharding&, const Sharding&) = default;
 };
 
+// The first dim that nothing cuts and that has an element for each of `parts` devices; -1 for none.
+int first_whole_dim(const Sharding& sharding, const Dims& shape, int64_t parts);
+
 struct ShardingHash {
   size_t operator()(const Sharding& sharding) const;
 };

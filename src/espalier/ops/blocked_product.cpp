@@ -169,7 +169,7 @@ class Forward final : public Form {
                                                                                                        : kShallow;
     by_columns_ = (n + columns - 1) / columns >= threads;
     rows_ = by_columns_ ? m : (m + threads - 1) / threads;
-    kernels_ = BlockKernels(rows_, columns, depth, m, n, k, a_stride, copies_ ? columns_of(n, columns) : b_stride, c_stride);
+    kernels_ = BlockKernels(rows_, columns, depth, m, n, k, a_stride, copies_ ? std::min(n, columns) : b_stride, c_stride);
   }
   bool complete() const override { return kernels_.complete(); }
   int64_t scratch_elements() const override { return copies_ ? threads_ * block_elements() : 0; }
@@ -187,7 +187,6 @@ class Forward final : public Form {
   }
 
  private:
-  static int64_t columns_of(int64_t n, int64_t columns) { return std::min(n, columns); }
   int64_t block_elements() const { return kernels_.columns() * kernels_.depth(); }
 
   void copied(const float* a, const float* b, float* c, float* block, Part rows, Part columns) const {

@@ -105,7 +105,21 @@ Contraction parse_contraction(const std::string& factors, const std::string& whe
   return form;
 }
 
-MatmulPrimitive make_contraction(const Contraction& form, const Dims& a, const Dims& b, const Dims& result, ProductMode mode, int threads) {
+FactorRule with_whole_sums(FactorRule rule) {
+  for (Factor& factor : rule.factors)
+    if (factor.kind == FactorKind::kReduce) factor.kind = FactorKind::kWhole;
+  return rule;
+}
+
+double product_flops(const FactorRule& rule) {
+  double flops = 2;
+  for (const Factor& factor : rule.factors) flops *= static_cast<double>(factor.size);
+  return flops;
+}
+
+MatmulPrimitive local_product(const LocalOp& op, size_t first, ProductMode mode) {
+  const Contraction form = parse_contraction(op.attrs->text("factors"), "product");
+  const Dims &a = op.operands[first].shape, &b = op.operands[first + 1].shape, &result = op.results[0].shape;
   const int64_t elements = result.volume();
   if (elements == 0) return {.run = [](const ProductCall&) {}};
   if (extent(form.k, form.a, a).size == 0) {
@@ -115,7 +129,7 @@ MatmulPrimitive make_contraction(const Contraction& form, const Dims& a, const D
   const bool swapped = extent(form.n, form.result, result).size > 1 && extent(form.n, form.result, result).stride != 1;
   const Contraction f = swapped ? transposed(form) : form;
   MatmulPrimitive product = make_product(view(f, f.a, swapped ? b : a, f.m, f.k), view(f, f.b, swapped ? a : b, f.k, f.n),
-                                         view(f, f.result, result, f.m, f.n), mode, threads);
+                                         view(f, f.result, result, f.m, f.n), mode, op.threads);
   if (!swapped) return product;
   return {.run =
               [product](ProductCall call) {

@@ -20,7 +20,12 @@ struct Contraction {
 // letters of one kind that do not stand together.
 Contraction parse_contraction(const std::string& factors, const std::string& where);
 
-// The product of two local tensors, as `threads` cores compute it; it does what sizes of 0 ask for.
-MatmulPrimitive make_contraction(const Contraction& form, const Dims& a, const Dims& b, const Dims& result, ProductMode mode, int threads);
+// A product's rule where nothing may stay pending: what is summed over has to be whole.
+FactorRule with_whole_sums(FactorRule rule);
+// Two for each combination of the letters.
+double product_flops(const FactorRule& rule);
+
+// The product of an op with the attribute "factors": of its local operands `first` and the next. It does what sizes of 0 ask for.
+MatmulPrimitive local_product(const LocalOp& op, size_t first, ProductMode mode);
 
 }  // namespace espalier::ops

@@ -18,15 +18,10 @@ std::vector<ValueId> gradient(Builder& b, const Op& op, const std::vector<ValueI
   return {da, db};
 }
 
-double flops(const OpSignature& signature) {
-  double product = 2;
-  for (const Factor& factor : rule(signature).factors) product *= static_cast<double>(factor.size);
-  return product;
-}
+double flops(const OpSignature& signature) { return product_flops(rule(signature)); }
 
 Kernel cpu(const LocalOp& op) {
-  MatmulPrimitive product = make_contraction(parse_contraction(op.attrs->text("factors"), "matmul"), op.operands[0].shape,
-                                             op.operands[1].shape, op.results[0].shape, ProductMode::kWrite, op.threads);
+  MatmulPrimitive product = local_product(op, 0, ProductMode::kWrite);
   return {.run =
               [product](const KernelCall& call) {
                 product.run({call.operands[0], call.operands[1], call.results[0], call.scratch});

@@ -27,9 +27,7 @@ FactorRule rule(const OpSignature& signature) {
   std::vector<Dims> shapes = signature.shapes();
   if (shapes.size() < 2) usage_error("a product takes two operands", signature.where);
   check_body(body, shapes.size() - 1, signature.where);
-  FactorRule rule = parse_rule(factors, {shapes[0], shapes[1]}, signature.where);
-  for (Factor& factor : rule.factors)
-    if (factor.kind == FactorKind::kReduce) factor.kind = FactorKind::kWhole;
+  FactorRule rule = with_whole_sums(parse_rule(factors, {shapes[0], shapes[1]}, signature.where));
   const Dims result = rule.result_shape(0);
   for (size_t i = 2; i < shapes.size(); ++i) rule.operands.push_back(aligned(rule, result, shapes[i], signature.where));
   const FactorTensor dims = rule.results[0];
@@ -39,16 +37,14 @@ FactorRule rule(const OpSignature& signature) {
 
 double flops(const OpSignature& signature) {
   FactorRule factors = rule(signature);
-  double product = 2;
-  for (const Factor& factor : factors.factors) product *= static_cast<double>(factor.size);
-  return product + static_cast<double>(factors.result_shape(0).volume()) * static_cast<double>(signature.attrs.graph("body").ops.size());
+  return product_flops(factors) +
+         static_cast<double>(factors.result_shape(0).volume()) * static_cast<double>(signature.attrs.graph("body").ops.size());
 }
 
 // The product goes to the first result's buffer, where the body finds it while it is still in cache.
 Kernel cpu(const LocalOp& op) {
   const Dims& result = op.results[0].shape;
-  MatmulPrimitive product = make_contraction(parse_contraction(op.attrs->text("factors"), "matmul_epilogue"), op.operands[0].shape,
-                                             op.operands[1].shape, result, ProductMode::kWrite, op.threads);
+  MatmulPrimitive product = local_product(op, 0, ProductMode::kWrite);
   std::vector<Dims> shapes = {result};
   for (size_t i = 2; i < op.operands.size(); ++i) shapes.push_back(op.operands[i].shape);
   Kernel body = tile_kernel(tile_program(op.attrs->graph("body")), shapes, result, op.threads);

@@ -12,9 +12,7 @@ FactorRule rule(const OpSignature& signature) {
   const std::string& factors = signature.attrs.text("factors");
   parse_contraction(factors, signature.where);
   const std::vector<Dims> shapes = signature.shapes();
-  FactorRule rule = parse_rule(factors, {shapes[1], shapes[2]}, signature.where);
-  for (Factor& factor : rule.factors)
-    if (factor.kind == FactorKind::kReduce) factor.kind = FactorKind::kWhole;
+  FactorRule rule = with_whole_sums(parse_rule(factors, {shapes[1], shapes[2]}, signature.where));
   if (!(shapes[0] == rule.result_shape(0)) || shapes[3].rank() != 0)
     usage_error(fmt::format("a variable of shape {} and a rate of shape {} do not fit a product of shape {}", to_string(shapes[0]),
                             to_string(shapes[3]), to_string(rule.result_shape(0))),
@@ -24,15 +22,10 @@ FactorRule rule(const OpSignature& signature) {
   return rule;
 }
 
-double flops(const OpSignature& signature) {
-  double product = 2;
-  for (const Factor& factor : rule(signature).factors) product *= static_cast<double>(factor.size);
-  return product;
-}
+double flops(const OpSignature& signature) { return product_flops(rule(signature)); }
 
 Kernel cpu(const LocalOp& op) {
-  MatmulPrimitive product = make_contraction(parse_contraction(op.attrs->text("factors"), "matmul_update"), op.operands[1].shape,
-                                             op.operands[2].shape, op.results[0].shape, ProductMode::kAdd, op.threads);
+  MatmulPrimitive product = local_product(op, 1, ProductMode::kAdd);
   return {.run =
               [product, bytes = static_cast<size_t>(op.results[0].shape.volume()) * sizeof(float)](const KernelCall& call) {
                 if (bytes > 0 && call.results[0] != call.operands[0]) std::memcpy(call.results[0], call.operands[0], bytes);

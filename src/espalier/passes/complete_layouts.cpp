@@ -76,7 +76,6 @@ class LayoutSearch {
 
   std::vector<OpLayout> candidates(int op) const;
   std::vector<int> axis_options(int op, int axis) const;
-  int first_whole_factor(const FactorTensor& tensor, const Sharding& sharding, const FactorRule& rule, int axis) const;
   OpLayout assemble(int op, const std::vector<int>& axes, const std::vector<int>& choice) const;
   bool legal(int op, const OpLayout& layout) const;
   std::vector<Sharding> wanted(ValueId value, int except_op) const;
@@ -137,15 +136,6 @@ std::vector<Sharding> LayoutSearch::wanted(ValueId value, int except_op) const {
   return forms;
 }
 
-// The factor of the first dim that nothing cuts and that has an element for each device of an axis; -1 for none.
-int LayoutSearch::first_whole_factor(const FactorTensor& tensor, const Sharding& sharding, const FactorRule& rule, int axis) const {
-  for (size_t d = 0; d < tensor.size(); ++d)
-    if (!tensor[d].empty() && sharding.dims[d].empty() &&
-        rule.factors[static_cast<size_t>(tensor[d].front())].size >= mesh_.shape()[static_cast<size_t>(axis)])
-      return tensor[d].front();
-  return -1;
-}
-
 // The factors that an axis may cut: those it already cuts in an operand, or that somebody wants to see cut in a result.
 std::vector<int> LayoutSearch::axis_options(int op, int axis) const {
   const Op& node = graph_.ops[static_cast<size_t>(op)];
@@ -164,7 +154,8 @@ std::vector<int> LayoutSearch::axis_options(int op, int axis) const {
     if (node.def->linearity != Linearity::kNone && carries(held, AxisSet{1} << axis)) offer(kPass);
     // Replicas need not all repeat an update: each may add up and update a part.
     if (node.phase == Phase::kUpdate && carries(held, AxisSet{1} << axis))
-      if (int factor = first_whole_factor(rule.operands[i], held, rule, axis); factor >= 0) offer(factor);
+      if (const int d = first_whole_dim(held, graph_.type(node.operands[i]).shape, mesh_.shape()[static_cast<size_t>(axis)]); d >= 0)
+        offer(rule.operands[i][static_cast<size_t>(d)].front());
   }
   for (size_t r = 0; r < node.results.size(); ++r)
     for (const Sharding& form : wanted(node.results[r], op)) offer_cuts(rule.results[r], form);
