@@ -9,56 +9,93 @@
 #include <limits>
 #include <memory>
 
+#include "espalier/base/error.h"
+
 namespace espalier::ops {
 namespace {
 
-// Sizes of blocks, in elements: those of a 1 MiB second-level cache, which holds an operand's block of at most 512 KiB while the other one
-// and c stream by.
+// Sizes in elements. Blocks of operands fit a 1 MiB second-level cache with room for what streams by. A tile of c of 14 x 64 is two blocks of
+// sums that fill the registers of AVX-512.
 constexpr int64_t kForwardColumns = 128, kForwardDepth = 512;  // the block of b, copied
+constexpr int64_t kAhead = 8;                                  // rows of b between what is copied and what is fetched
 // For few rows of a, which do not pay for copies, b goes by in place: in shallow blocks when it comes from memory, so that several rows of
 // it stream at once, in deep ones when it is in the cache.
-constexpr int64_t kFewRows = 64, kThinColumns = 256, kShallow = 16, kDeep = 128, kDeepElements = 1 << 19;
-constexpr int64_t kThinResult = 1 << 17;                             // elements of c that stay in the cache meanwhile
-constexpr int64_t kGroupRows = 128, kPanelRows = 64;                 // rows of a that are transposed at a time, and those of one panel
-constexpr int64_t kTransposedColumns = 12, kTransposedDepth = 1024;  // the block of b, in place
-constexpr int64_t kOuterColumns = 256, kOuterDepth = 512;            // the block of b, copied
-constexpr int64_t kOuterRows = 96;                                   // rows of c at a time
-constexpr int64_t kFewTerms = 64, kThinOuterColumns = 512, kThinOuterRows = 16;
+constexpr int64_t kFewRows = 64, kThinColumns = 256, kShallow = 32, kDeep = 128, kInCache = 1 << 19;
+constexpr int64_t kThinResult = 1 << 17;                        // elements of c that stay in the cache meanwhile
+constexpr int64_t kGroupRows = 128, kPanelRows = 64;            // rows of a that are transposed at a time, and those of one panel
+constexpr int64_t kTransposedColumns = 14, kTransposedDepth = 1024;  // the block of b, in place
+constexpr int64_t kOuterColumns = 64, kOuterRows = 14, kOuterDepth = 1024;
+constexpr int64_t kOuterGroup = 112;  // rows of c whose part of a is transposed at a time: whole tiles, whole cache lines of a
+// For sums of few terms c is what costs: tiles are wide.
+constexpr int64_t kShortSums = 128, kWideColumns = 256, kWideRows = 28;
+constexpr int64_t kFewTerms = 64, kWidestColumns = 512, kWidestRows = 16;
 
 // libxsmm's matrices are column-major: its m runs along our columns, its n along our rows, and its first operand is our second.
 using SmallKernel = libxsmm_smmfunction;
 
 enum class Sum { kStart, kGoOn };  // c = a b, or c += a b
 
-// One shape of block has up to 16 kernels: each of the three sizes may be the rest at the end of a dim.
+// A dim that is divided over threads in whole units, as equally as they allow, and each part into blocks.
+struct Part {
+  int64_t begin, end;
+  int64_t size() const { return end - begin; }
+};
+class Cut {
+ public:
+  Cut() = default;
+  Cut(int64_t size, int64_t block, int parts = 1, int64_t unit = 1) : size_(size), unit_(unit), parts_(parts) {
+    int64_t largest = 0;
+    for (int i = 0; i < parts; ++i) largest = std::max(largest, part(i).size());
+    sizes_[0] = std::min(block, largest);
+    for (int i = 0; i < parts; ++i)
+      if (const int64_t rest = part(i).size() % sizes_[0]; rest != 0 && rest != sizes_[1]) {
+        ESPALIER_ASSERT(sizes_[2] == 0 || sizes_[2] == rest);
+        (sizes_[1] == 0 ? sizes_[1] : sizes_[2]) = rest;
+      }
+  }
+
+  static constexpr size_t kSizes = 3;
+  int64_t block() const { return sizes_[0]; }
+  const std::array<int64_t, kSizes>& sizes() const { return sizes_; }  // of its blocks: whole ones and up to two rests; 0 for none
+  size_t which(int64_t size) const { return size == sizes_[0] ? 0 : size == sizes_[1] ? 1 : 2; }
+
+  Part part(int i) const {
+    const int64_t units = (size_ + unit_ - 1) / unit_;
+    return {std::min(size_, units * i / parts_ * unit_), std::min(size_, units * (i + 1) / parts_ * unit_)};
+  }
+  Part own() const { return parts_ == 1 ? Part{0, size_} : part(omp_get_thread_num()); }  // of the calling thread
+
+ private:
+  int64_t size_ = 0, unit_ = 1;
+  int parts_ = 1;
+  std::array<int64_t, kSizes> sizes_{};
+};
+
+// The small products for every size that a block may have.
 class BlockKernels {
  public:
   BlockKernels() = default;
-  // Blocks of rows x columns x depth over m x n x k; strides of our a, b and c.
-  BlockKernels(int64_t rows, int64_t columns, int64_t depth, int64_t m, int64_t n, int64_t k, int64_t a_stride, int64_t b_stride,
-               int64_t c_stride)
-      : rows_(std::min(rows, m)), columns_(std::min(columns, n)), depth_(std::min(depth, k)) {
-    for (int rest_m = 0; rest_m < 2; ++rest_m)
-      for (int rest_n = 0; rest_n < 2; ++rest_n)
-        for (int rest_k = 0; rest_k < 2; ++rest_k)
-          for (Sum sum : {Sum::kStart, Sum::kGoOn}) {
-            const int64_t bm = rest_m ? m % rows_ : rows_, bn = rest_n ? n % columns_ : columns_, bk = rest_k ? k % depth_ : depth_;
-            if (bm > 0 && bn > 0 && bk > 0) make(index(rest_m, rest_n, rest_k, sum), bm, bn, bk, a_stride, b_stride, c_stride, sum);
-          }
+  BlockKernels(const Cut& rows, const Cut& columns, const Cut& depth, int64_t a_stride, int64_t b_stride, int64_t c_stride)
+      : rows_(rows), columns_(columns), depth_(depth) {
+    for (int64_t m : rows.sizes())
+      for (int64_t n : columns.sizes())
+        for (int64_t k : depth.sizes())
+          for (Sum sum : {Sum::kStart, Sum::kGoOn})
+            if (m > 0 && n > 0 && k > 0) make(at(m, n, k, sum), m, n, k, a_stride, b_stride, c_stride, sum);
   }
 
   bool complete() const { return complete_; }
-  int64_t rows() const { return rows_; }
-  int64_t columns() const { return columns_; }
-  int64_t depth() const { return depth_; }
+  const Cut& rows() const { return rows_; }
+  const Cut& columns() const { return columns_; }
+  const Cut& depth() const { return depth_; }
 
   void operator()(int64_t rows, int64_t columns, int64_t depth, Sum sum, const float* a, const float* b, float* c) const {
-    kernels_[index(rows < rows_, columns < columns_, depth < depth_, sum)](b, a, c);
+    kernels_[at(rows, columns, depth, sum)](b, a, c);
   }
 
  private:
-  static size_t index(bool rest_m, bool rest_n, bool rest_k, Sum sum) {
-    return static_cast<size_t>(rest_m) << 3 | static_cast<size_t>(rest_n) << 2 | static_cast<size_t>(rest_k) << 1 | (sum == Sum::kGoOn);
+  size_t at(int64_t rows, int64_t columns, int64_t depth, Sum sum) const {
+    return ((rows_.which(rows) * Cut::kSizes + columns_.which(columns)) * Cut::kSizes + depth_.which(depth)) * 2 + (sum == Sum::kGoOn);
   }
 
   void make(size_t at, int64_t m, int64_t n, int64_t k, int64_t a_stride, int64_t b_stride, int64_t c_stride, Sum sum) {
@@ -70,29 +107,22 @@ class BlockKernels {
     complete_ = complete_ && kernels_[at] != nullptr;
   }
 
-  int64_t rows_ = 0, columns_ = 0, depth_ = 0;
+  Cut rows_, columns_, depth_;
   bool complete_ = true;
-  std::array<SmallKernel, 16> kernels_{};
+  std::array<SmallKernel, 2 * Cut::kSizes * Cut::kSizes * Cut::kSizes> kernels_{};
 };
 
-// Calls f(begin, size) for the blocks of [begin, end).
+// Calls f(begin, size) for the blocks of a part.
 template <class F>
-void for_blocks(int64_t begin, int64_t end, int64_t block, const F& f) {
-  for (int64_t i = begin; i < end; i += block) f(i, std::min(block, end - i));
+void for_blocks(Part part, int64_t block, const F& f) {
+  for (int64_t i = part.begin; i < part.end; i += block) f(i, std::min(block, part.end - i));
 }
 
-struct Part {
-  int64_t begin, end;
-};
-// At most `block`, so that each thread gets as many blocks as the others.
-int64_t even_block(int64_t size, int64_t block, int threads) {
-  const int64_t blocks = threads * ((size + threads * block - 1) / (threads * block));
-  return (size + blocks - 1) / blocks;
-}
-// This thread's part of `size`, in whole blocks.
-Part own_part(int64_t size, int64_t block) {
-  const int64_t blocks = (size + block - 1) / block, threads = omp_get_num_threads(), thread = omp_get_thread_num();
-  return {std::min(size, blocks * thread / threads * block), std::min(size, blocks * (thread + 1) / threads * block)};
+// Has lines brought into the second-level cache that are needed soon.
+void prefetch(const float* from, int64_t stride, int64_t rows, int64_t columns) {
+  constexpr int64_t kLine = 16;
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t x = 0; x < columns; x += kLine) __builtin_prefetch(from + r * stride + x, 0, 2);
 }
 
 // Four floats in a register: what every 64-bit machine has, and all that moving them around takes.
@@ -127,8 +157,8 @@ void transpose_square(const Square& square, float* to, int64_t to_stride) {
 
 // to[j][i] = from[i][j], by squares that read and write each cache line once.
 void transpose(const float* from, int64_t from_stride, float* to, int64_t to_stride, int64_t rows, int64_t columns) {
-  for_blocks(0, columns, kSide, [&](int64_t j, int64_t width) {
-    for_blocks(0, rows, kSide, [&](int64_t i, int64_t height) {
+  for_blocks({0, columns}, kSide, [&](int64_t j, int64_t width) {
+    for_blocks({0, rows}, kSide, [&](int64_t i, int64_t height) {
       if (width < kSide || height < kSide) {
         for (int64_t r = i; r < i + height; ++r)
           for (int64_t c = j; c < j + width; ++c) to[c * to_stride + r] = from[r * from_stride + c];
@@ -163,13 +193,18 @@ class Form {
 class Forward final : public Form {
  public:
   Forward(int64_t m, int64_t n, int64_t k, int64_t a_stride, int64_t b_stride, int64_t c_stride, int threads)
-      : Form(m, n, k, threads), copies_(m > kFewRows), a_stride_(a_stride), b_stride_(b_stride), c_stride_(c_stride) {
-    const int64_t columns = copies_ ? kForwardColumns : kThinColumns, depth = copies_                  ? kForwardDepth
-                                                                              : k * n <= kDeepElements ? kDeep
-                                                                                                       : kShallow;
-    by_columns_ = (n + columns - 1) / columns >= threads;
-    rows_ = by_columns_ ? m : (m + threads - 1) / threads;
-    kernels_ = BlockKernels(rows_, columns, depth, m, n, k, a_stride, copies_ ? std::min(n, columns) : b_stride, c_stride);
+      : Form(m, n, k, threads),
+        copies_(m > kFewRows),
+        in_cache_(k * n <= kInCache),
+        a_stride_(a_stride),
+        b_stride_(b_stride),
+        c_stride_(c_stride) {
+    const int64_t width = copies_ ? kForwardColumns : kThinColumns;
+    const bool by_columns = (n + width - 1) / width >= threads;
+    const Cut rows(m, m, by_columns ? 1 : threads);
+    const Cut columns(n, width, by_columns ? threads : 1, width);
+    kernels_ = BlockKernels(rows, columns, Cut(k, copies_ ? kForwardDepth : in_cache_ ? kDeep : kShallow), a_stride,
+                            copies_ ? columns.block() : b_stride, c_stride);
   }
   bool complete() const override { return kernels_.complete(); }
   int64_t scratch_elements() const override { return copies_ ? threads_ * block_elements() : 0; }
@@ -177,8 +212,7 @@ class Forward final : public Form {
   void run(const float* a, const float* b, float* c, float* scratch, float) const override {
 #pragma omp parallel num_threads(threads_)
     {
-      const Part columns = by_columns_ ? own_part(n_, kernels_.columns()) : Part{0, n_},
-                 rows = by_columns_ ? Part{0, m_} : own_part(m_, rows_);
+      const Part rows = kernels_.rows().own(), columns = kernels_.columns().own();
       if (copies_)
         copied(a, b, c, scratch + omp_get_thread_num() * block_elements(), rows, columns);
       else
@@ -187,15 +221,17 @@ class Forward final : public Form {
   }
 
  private:
-  int64_t block_elements() const { return kernels_.columns() * kernels_.depth(); }
+  int64_t block_elements() const { return kernels_.columns().block() * kernels_.depth().block(); }
 
   void copied(const float* a, const float* b, float* c, float* block, Part rows, Part columns) const {
-    const int64_t width = kernels_.columns();
-    for_blocks(columns.begin, columns.end, width, [&](int64_t j, int64_t nj) {
-      for_blocks(0, k_, kernels_.depth(), [&](int64_t l, int64_t nl) {
-        for (int64_t r = 0; r < nl; ++r)
+    const int64_t width = kernels_.columns().block();
+    for_blocks(columns, width, [&](int64_t j, int64_t nj) {
+      for_blocks({0, k_}, kernels_.depth().block(), [&](int64_t l, int64_t nl) {
+        for (int64_t r = 0; r < nl; ++r) {
+          prefetch(b + std::min(l + r + kAhead, k_ - 1) * b_stride_ + j, b_stride_, 1, nj);
           std::memcpy(block + r * width, b + (l + r) * b_stride_ + j, static_cast<size_t>(nj) * sizeof(float));
-        for_blocks(rows.begin, rows.end, kernels_.rows(), [&](int64_t i, int64_t ni) {
+        }
+        for_blocks(rows, kernels_.rows().block(), [&](int64_t i, int64_t ni) {
           kernels_(ni, nj, nl, l == 0 ? Sum::kStart : Sum::kGoOn, a + i * a_stride_ + l, block, c + i * c_stride_ + j);
         });
       });
@@ -204,11 +240,15 @@ class Forward final : public Form {
 
   // b goes by once, a strip of columns at a time, so that its part of c stays in the cache.
   void in_place(const float* a, const float* b, float* c, Part rows, Part columns) const {
-    const int64_t width = kernels_.columns(), strip = std::max(width, kThinResult / m_ / width * width);
-    for_blocks(columns.begin, columns.end, strip, [&](int64_t first, int64_t size) {
-      for_blocks(0, k_, kernels_.depth(), [&](int64_t l, int64_t nl) {
-        for_blocks(first, first + size, width, [&](int64_t j, int64_t nj) {
-          for_blocks(rows.begin, rows.end, kernels_.rows(), [&](int64_t i, int64_t ni) {
+    const int64_t width = kernels_.columns().block(), strip = std::max(width, kThinResult / m_ / width * width);
+    for_blocks(columns, strip, [&](int64_t first, int64_t size) {
+      for_blocks({0, k_}, kernels_.depth().block(), [&](int64_t l, int64_t nl) {
+        for_blocks({first, first + size}, width, [&](int64_t j, int64_t nj) {
+          if (!in_cache_ && j + nj < first + size)
+            prefetch(b + l * b_stride_ + j + nj, b_stride_, nl, std::min(width, first + size - j - nj));
+          else if (!in_cache_)
+            prefetch(b + (l + nl) * b_stride_ + first, b_stride_, std::min(nl, k_ - l - nl), width);
+          for_blocks(rows, kernels_.rows().block(), [&](int64_t i, int64_t ni) {
             kernels_(ni, nj, nl, l == 0 ? Sum::kStart : Sum::kGoOn, a + i * a_stride_ + l, b + l * b_stride_ + j, c + i * c_stride_ + j);
           });
         });
@@ -216,12 +256,13 @@ class Forward final : public Form {
     });
   }
 
-  bool copies_, by_columns_ = true;
-  int64_t rows_ = 0, a_stride_, b_stride_, c_stride_;
+  bool copies_, in_cache_;
+  int64_t a_stride_, b_stride_, c_stride_;
   BlockKernels kernels_;
 };
 
-// c^T (n, m) = b (n, k) a^T (k, m), for a group of rows of a at a time: they are transposed into panels, c^T comes out in panels too.
+// c^T (n, m) = b (n, k) a^T (k, m), for a group of rows of a at a time: they are transposed into panels, c^T comes out in panels too. Each
+// thread takes columns of c and transposes for itself, so that none waits for another.
 class Transposed final : public Form {
  public:
   Transposed(int64_t m, int64_t n, int64_t k, int64_t a_stride, int64_t b_stride, int64_t c_stride, int threads)
@@ -230,39 +271,38 @@ class Transposed final : public Form {
         b_stride_(b_stride),
         c_stride_(c_stride),
         panel_(std::min(kPanelRows, m)),
-        kernels_(kTransposedColumns, panel_, kTransposedDepth, n, m, k, b_stride, panel_, panel_) {}
+        kernels_(Cut(n, kTransposedColumns, threads), Cut(m, panel_), Cut(k, kTransposedDepth), b_stride, panel_, panel_) {}
   bool complete() const override { return kernels_.complete(); }
-  int64_t scratch_elements() const override { return group_rows() * (k_ + n_); }
+  int64_t scratch_elements() const override { return threads_ * panels_elements() + group_rows() * n_; }
 
   void run(const float* a, const float* b, float* c, float* scratch, float) const override {
-    float* const result = scratch + group_rows() * k_;
 #pragma omp parallel num_threads(threads_)
-    for_blocks(0, m_, kGroupRows, [&](int64_t first, int64_t rows) {
-      const Part depth = own_part(k_, 16), columns = own_part(n_, kernels_.rows());
-      for_blocks(first, first + rows, panel_, [&](int64_t i, int64_t ni) {
-        transpose(a + i * a_stride_ + depth.begin, a_stride_, scratch + (i - first) * k_ + depth.begin * panel_, panel_, ni,
-                  depth.end - depth.begin);
+    {
+      const Part columns = kernels_.rows().own();
+      float *const panels = scratch + omp_get_thread_num() * panels_elements(), *const result = scratch + threads_ * panels_elements();
+      for_blocks({0, m_}, kGroupRows, [&](int64_t first, int64_t rows) {
+        for_blocks({0, k_}, kernels_.depth().block(), [&](int64_t l, int64_t nl) {
+          for_blocks({0, rows}, panel_, [&](int64_t i, int64_t ni) {
+            transpose(a + (first + i) * a_stride_ + l, a_stride_, panels + i * nl, panel_, ni, nl);
+          });
+          multiply(b + l, panels, result, rows, columns, nl, l == 0 ? Sum::kStart : Sum::kGoOn);
+        });
+        for_blocks({0, rows}, panel_, [&](int64_t i, int64_t ni) {
+          transpose(result + i * n_ + columns.begin * panel_, panel_, c + (first + i) * c_stride_ + columns.begin, c_stride_, columns.size(),
+                    ni);
+        });
       });
-#pragma omp barrier
-      multiply(b, scratch, result, first, rows, columns);
-      for_blocks(first, first + rows, panel_, [&](int64_t i, int64_t ni) {
-        transpose(result + (i - first) * n_ + columns.begin * panel_, panel_, c + i * c_stride_ + columns.begin, c_stride_,
-                  columns.end - columns.begin, ni);
-      });
-#pragma omp barrier
-    });
+    }
   }
 
  private:
   int64_t group_rows() const { return (std::min(kGroupRows, m_) + panel_ - 1) / panel_ * panel_; }
+  int64_t panels_elements() const { return group_rows() * kernels_.depth().block(); }
 
-  void multiply(const float* b, const float* panels, float* result, int64_t first, int64_t rows, Part columns) const {
-    for_blocks(0, k_, kernels_.depth(), [&](int64_t l, int64_t nl) {
-      for_blocks(columns.begin, columns.end, kernels_.rows(), [&](int64_t j, int64_t nj) {
-        for_blocks(first, first + rows, panel_, [&](int64_t i, int64_t ni) {
-          kernels_(nj, ni, nl, l == 0 ? Sum::kStart : Sum::kGoOn, b + j * b_stride_ + l, panels + (i - first) * k_ + l * panel_,
-                   result + (i - first) * n_ + j * panel_);
-        });
+  void multiply(const float* b, const float* panels, float* result, int64_t rows, Part columns, int64_t depth, Sum sum) const {
+    for_blocks(columns, kernels_.rows().block(), [&](int64_t j, int64_t nj) {
+      for_blocks({0, rows}, panel_, [&](int64_t i, int64_t ni) {
+        kernels_(nj, ni, depth, sum, b + j * b_stride_, panels + i * depth, result + i * n_ + j * panel_);
       });
     });
   }
@@ -271,7 +311,8 @@ class Transposed final : public Form {
   BlockKernels kernels_;
 };
 
-// Each thread takes rows of c. a is transposed, b copied into panels of columns and scaled on the way.
+// Each thread takes rows of c, and transposes those of a as it needs them. b is copied into panels of columns and scaled on the way: once
+// for all threads, or by each for itself when it is so small that waiting for the others would cost more.
 class Outer final : public Form {
  public:
   Outer(int64_t m, int64_t n, int64_t k, int64_t a_stride, int64_t b_stride, int64_t c_stride, ProductMode mode, int threads)
@@ -280,45 +321,56 @@ class Outer final : public Form {
         b_stride_(b_stride),
         c_stride_(c_stride),
         mode_(mode),
-        thin_(k <= kFewTerms),
-        width_(std::min(thin_ ? kThinOuterColumns : kOuterColumns, n)),
-        kernels_(thin_ ? kThinOuterRows : even_block(m, kOuterRows, threads), width_, kOuterDepth, m, n, k, k, width_, c_stride) {}
+        copies_(k * n <= kInCache ? threads : 1),
+        width_(std::min(k <= kFewTerms ? kWidestColumns : k <= kShortSums ? kWideColumns : kOuterColumns, n)),
+        kernels_(Cut(m, k <= kFewTerms ? kWidestRows : k <= kShortSums ? kWideRows : kOuterRows, threads), Cut(n, width_),
+                 Cut(k, kOuterDepth), k, width_, c_stride) {}
   bool complete() const override { return kernels_.complete(); }
-  int64_t scratch_elements() const override { return panel_elements() + m_ * k_; }
+  int64_t scratch_elements() const override { return copies_ * panels_elements() + threads_ * kOuterGroup * k_; }
 
   void run(const float* a, const float* b, float* c, float* scratch, float scale) const override {
-    float* const a_rows = scratch + panel_elements();
+    const Cut to_copy(k_, k_, copies_ == 1 ? threads_ : 1);
 #pragma omp parallel num_threads(threads_)
     {
-      const Part depth = own_part(k_, 1), rows = own_part(m_, kernels_.rows());
-      transpose(a + rows.begin, a_stride_, a_rows + rows.begin * k_, k_, k_, rows.end - rows.begin);
+      const int64_t thread = omp_get_thread_num();
+      float* const panels = scratch + (copies_ == 1 ? 0 : thread * panels_elements());
+      float* const a_rows = scratch + copies_ * panels_elements() + thread * kOuterGroup * k_;
+      const Part depth = to_copy.own();
       for (int64_t l = depth.begin; l < depth.end; ++l)
-        for_blocks(0, n_, width_,
-                   [&](int64_t j, int64_t nj) { copy_scaled(b + l * b_stride_ + j, scratch + j * k_ + l * width_, nj, scale); });
+        for_blocks({0, n_}, width_,
+                   [&](int64_t j, int64_t nj) { copy_scaled(b + l * b_stride_ + j, panels + j * k_ + l * width_, nj, scale); });
+      if (copies_ < threads_) {
 #pragma omp barrier
-      for_blocks(rows.begin, rows.end, thin_ ? kernels_.rows() : m_, [&](int64_t first, int64_t size) {
-        multiply(a_rows, scratch, c, {first, first + size});
+      }
+      for_blocks(kernels_.rows().own(), kOuterGroup, [&](int64_t first, int64_t size) {
+        transpose(a + first, a_stride_, a_rows, k_, k_, size);
+        for_blocks({0, size}, kernels_.rows().block(),
+                   [&](int64_t i, int64_t ni) { multiply(a_rows + i * k_, panels, c + (first + i) * c_stride_, ni, i + ni < size); });
       });
     }
   }
 
  private:
-  void multiply(const float* a_rows, const float* panels, float* c, Part rows) const {
-    for_blocks(0, n_, width_, [&](int64_t j, int64_t nj) {
-      for_blocks(0, k_, kernels_.depth(), [&](int64_t l, int64_t nl) {
-        for_blocks(rows.begin, rows.end, kernels_.rows(), [&](int64_t i, int64_t ni) {
-          const Sum sum = mode_ == ProductMode::kAdd || l > 0 ? Sum::kGoOn : Sum::kStart;
-          kernels_(ni, nj, nl, sum, a_rows + i * k_ + l, panels + j * k_ + l * width_, c + i * c_stride_ + j);
-        });
+  // A row of tiles.
+  void multiply(const float* a_rows, const float* panels, float* c, int64_t rows, bool more) const {
+    const bool from_memory = k_ > kShortSums;
+    for_blocks({0, n_}, width_, [&](int64_t j, int64_t nj) {
+      if (from_memory && j + nj < n_)
+        prefetch(c + j + nj, c_stride_, rows, width_);
+      else if (from_memory && more)
+        prefetch(c + rows * c_stride_, c_stride_, rows, width_);
+      for_blocks({0, k_}, kernels_.depth().block(), [&](int64_t l, int64_t nl) {
+        const Sum sum = mode_ == ProductMode::kAdd || l > 0 ? Sum::kGoOn : Sum::kStart;
+        kernels_(rows, nj, nl, sum, a_rows + l, panels + j * k_ + l * width_, c + j);
       });
     });
   }
 
-  int64_t panel_elements() const { return (n_ + width_ - 1) / width_ * width_ * k_; }
+  int64_t panels_elements() const { return (n_ + width_ - 1) / width_ * width_ * k_; }
 
   int64_t a_stride_, b_stride_, c_stride_;
   ProductMode mode_;
-  bool thin_;  // few terms a sum: c is what costs, and is gone through row by row
+  int64_t copies_;  // of b
   int64_t width_;
   BlockKernels kernels_;
 };
