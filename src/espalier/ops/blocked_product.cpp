@@ -387,11 +387,14 @@ std::unique_ptr<Form> choose(const MatrixView& a, const MatrixView& b, const Mat
     for (int64_t extent : {view->sizes[0], view->sizes[1], view->strides[0], view->strides[1]})
       if (extent > std::numeric_limits<libxsmm_blasint>::max()) return nullptr;
   const int64_t m = a.sizes[0], k = a.sizes[1], n = b.sizes[1];
-  if (contiguous(a, 0) && contiguous(b, 1) && n >= kPanelRows)  // with less it would mostly transpose
+  // Where the other library is as fast or faster, it has the product: with few columns mostly zeros would be multiplied, with few terms mostly
+  // transposed, and a b that stays in the cache costs it little to copy.
+  if (contiguous(a, 0) && contiguous(b, 1) && n >= kPanelRows)
     return std::make_unique<Outer>(m, n, k, a.strides[1], b.strides[0], c.strides[0], mode, threads);
   if (mode == ProductMode::kAdd) return nullptr;
-  if (contiguous(a, 1) && contiguous(b, 1)) return std::make_unique<Forward>(m, n, k, a.strides[0], b.strides[0], c.strides[0], threads);
-  if (contiguous(a, 1) && contiguous(b, 0) && k >= kPanelRows)  // likewise
+  if (contiguous(a, 1) && contiguous(b, 1) && n >= kSide)
+    return std::make_unique<Forward>(m, n, k, a.strides[0], b.strides[0], c.strides[0], threads);
+  if (contiguous(a, 1) && contiguous(b, 0) && k >= kPanelRows && (m <= kFewRows || k * n > kInCache))
     return std::make_unique<Transposed>(m, n, k, a.strides[0], b.strides[1], c.strides[0], threads);
   return nullptr;
 }

@@ -65,9 +65,9 @@ MatrixView view(const Contraction& form, const std::string& tensor, const Dims& 
   return view;
 }
 
-// Products of fewer multiplications than this are done by the calling thread: some 30 us of one core, where waking a team costs 5 us on
-// an idle machine and a scheduler's time slice on a busy one.
-constexpr int64_t kTeamMultiplications = 1 << 20;
+// Products of fewer multiplications than this are done by the calling thread: some 5 us of one core, where waking a team costs 1 to 5 us
+// on an idle machine and a scheduler's time slice on a busy one.
+constexpr int64_t kTeamMultiplications = 1 << 18;
 
 int worthwhile_threads(const MatrixView& a, const MatrixView& b, int threads) {
   int64_t multiplications = b.sizes.back();
