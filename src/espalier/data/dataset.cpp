@@ -29,14 +29,19 @@ class ArrayDataset : public Dataset {
   void read_as(int field, std::span<const int64_t> samples, const Dims& offset, const Dims& shape, T* out) const {
     const Array& array = arrays_[static_cast<size_t>(field)];
     const Dims& whole = fields()[static_cast<size_t>(field)].shape;
-    int64_t sample_bytes = whole.volume() * size_of(array.type), part = shape.volume();
+    const int64_t width = size_of(array.type), sample_bytes = whole.volume() * width;
+    struct Run {
+      int64_t from, to, count;
+    };
+    std::vector<Run> runs;  // of every sample alike
+    for_each_run(whole, offset, shape, [&](int64_t at_whole, int64_t at_part, int64_t count) {
+      runs.push_back({at_whole * width, at_part, count});
+    });
     for (int64_t sample : samples) {
       ESPALIER_ASSERT(sample >= 0 && sample < size());
       const std::byte* from = array.values.get() + sample * sample_bytes;
-      for_each_run(whole, offset, shape, [&](int64_t at_whole, int64_t at_part, int64_t count) {
-        convert(array.type, from + at_whole * size_of(array.type), count, out + at_part);
-      });
-      out += part;
+      for (const Run& run : runs) convert(array.type, from + run.from, run.count, out + run.to);
+      out += shape.volume();
     }
   }
 

@@ -9,6 +9,8 @@
 namespace espalier::nn {
 namespace {
 
+constexpr int64_t kWorthSharing = 1 << 14;  // elements of a batch: some 10 us of one core
+
 // The first device that holds a box, by box. Batches are cut into few different boxes, so a list does.
 class FirstHolders {
  public:
@@ -29,24 +31,49 @@ Dims without_batch(const Dims& dims) { return Dims(dims.begin() + 1, dims.end())
 }  // namespace
 
 void feed_samples(const Value& value, const DeviceMesh& mesh, const Dataset& data, int field, std::span<const int64_t> samples,
-                  const ShardOf& shard) {
+                  const ShardOf& shard, const Hands& hands) {
   ESPALIER_ASSERT(value.type.shape[0] == static_cast<int64_t>(samples.size()));
+  const auto width = static_cast<int64_t>(size_of(value.type.dtype));
+  struct Part {
+    Box box;
+    std::byte* to;
+    const std::byte* from;  // where an earlier device has it; null when it is read
+  };
+  std::vector<Part> parts;
   FirstHolders holders;
+  int64_t elements = 0;
   for (int64_t device = 0; device < mesh.size(); ++device) {
-    Box box = shard_box(value.sharding, value.type.shape, mesh, device);
+    const Box box = shard_box(value.sharding, value.type.shape, mesh, device);
     if (box.shape.volume() == 0) continue;
-    void* to = shard(device);
-    if (int64_t holder = holders.find_or_add(box, device); holder >= 0) {
-      std::memcpy(to, shard(holder), static_cast<size_t>(box.shape.volume() * size_of(value.type.dtype)));
-      continue;
-    }
-    auto rows = samples.subspan(static_cast<size_t>(box.offset[0]), static_cast<size_t>(box.shape[0]));
-    Dims offset = without_batch(box.offset), shape = without_batch(box.shape);
-    if (value.type.dtype == DType::kI32)
-      data.read(field, rows, offset, shape, static_cast<int32_t*>(to));
-    else
-      data.read(field, rows, offset, shape, static_cast<float*>(to));
+    const int64_t holder = holders.find_or_add(box, device);
+    auto buffer = [&](int64_t d) { return static_cast<std::byte*>(shard(d)); };
+    parts.push_back({box, buffer(device), holder < 0 ? nullptr : buffer(holder)});
+    elements += box.shape.volume();
   }
+  const int count = elements < kWorthSharing ? 1 : hands.count;
+  auto side_by_side = [&](const std::function<void(const Part&, int)>& f) {
+    auto all = [&](int hand) {
+      for (const Part& p : parts) f(p, hand);
+    };
+    count == 1 ? all(0) : hands.run(count, all);
+  };
+  side_by_side([&](const Part& p, int hand) {
+    if (p.from != nullptr) return;
+    const Range mine = part(p.box.shape[0], count, hand);
+    const Dims offset = without_batch(p.box.offset), shape = without_batch(p.box.shape);
+    const auto rows = samples.subspan(static_cast<size_t>(p.box.offset[0] + mine.offset), static_cast<size_t>(mine.size));
+    std::byte* to = p.to + mine.offset * shape.volume() * width;
+    if (value.type.dtype == DType::kI32)
+      data.read(field, rows, offset, shape, reinterpret_cast<int32_t*>(to));
+    else
+      data.read(field, rows, offset, shape, reinterpret_cast<float*>(to));
+  });
+  if (std::all_of(parts.begin(), parts.end(), [](const Part& p) { return p.from == nullptr; })) return;
+  side_by_side([&](const Part& p, int hand) {
+    if (p.from == nullptr) return;
+    const Range mine = part(p.box.shape.volume() * width, count, hand);
+    std::memcpy(p.to + mine.offset, p.from + mine.offset, static_cast<size_t>(mine.size));
+  });
 }
 
 void feed_scalar(const Value& value, const DeviceMesh& mesh, double number, const ShardOf& shard) {

@@ -13,9 +13,16 @@ namespace espalier::nn {
 // The buffer of a tensor on one device, of its local shape.
 using ShardOf = std::function<void*(int64_t device)>;
 
-// Each device's part of a batch: `samples` are the rows of the value (dim 0), in order. A part that an earlier device has too is copied.
+// How work is shared: calls f(0) to f(hands - 1) side by side and returns when all have ended.
+struct Hands {
+  int count = 1;
+  std::function<void(int hands, const std::function<void(int)>& f)> run;
+};
+
+// Each device's part of a batch: `samples` are the rows of the value (dim 0), in order. A part that an earlier device has too is copied;
+// every hand reads rows of each part of a batch that is large enough.
 void feed_samples(const Value& value, const DeviceMesh& mesh, const Dataset& data, int field, std::span<const int64_t> samples,
-                  const ShardOf& shard);
+                  const ShardOf& shard, const Hands& hands);
 // One number for every device.
 void feed_scalar(const Value& value, const DeviceMesh& mesh, double number, const ShardOf& shard);
 

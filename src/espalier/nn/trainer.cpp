@@ -163,12 +163,13 @@ Program& Trainer::State::ready(int kind, int64_t batch) {
 
 void Trainer::State::feed(const Program& program, const Dataset* data, std::span<const int64_t> samples) {
   const Graph& graph = program.compiled->graph;
+  const Hands hands{executor->hands(), [&](int count, const std::function<void(int)>& f) { executor->side_by_side(count, f); }};
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
     const Input& input = graph.inputs[i];
     const Value& value = graph.value(input.value);
     auto shard = [&](int64_t device) { return executor->input(*program.executable, static_cast<int>(i), device); };
     if (input.role == Role::kData) {
-      feed_samples(value, *mesh, *data, field_of(*data, input.name), samples, shard);
+      feed_samples(value, *mesh, *data, field_of(*data, input.name), samples, shard, hands);
     } else if (input.role == Role::kScalar) {
       double number = input.name == "learning_rate" ? compilation.optimizer.learning_rate
                       : input.name == "step"        ? static_cast<double>(updates + 1)

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "espalier/base/cores.h"
+#include "espalier/ops/parallel.h"
 #include "espalier/ops/start_team.h"
 #include "espalier/runtime/run.h"
 
@@ -26,6 +27,7 @@ struct Executor::State {
   int kernel_threads = 1;    // that each worker has started for its kernels
 
   bool null() const { return options.mode == ExecutionMode::kNull; }
+  void on_each_worker(const std::function<void(int)>& f);
   void start_kernel_threads(int threads);
   std::byte* arena(int64_t device);
   std::byte* buffer(const Executable& executable, ValueId value, int64_t device);
@@ -33,12 +35,13 @@ struct Executor::State {
 
 namespace {
 
-class StartKernelThreads : public Task {
+// The first of the exceptions that several threads may meet.
+class FirstCause {
  public:
-  explicit StartKernelThreads(int threads) : threads_(threads) {}
-  void work(int) noexcept override {
+  template <class F>
+  void run(const F& f) noexcept {
     try {
-      ops::start_team(threads_);
+      f();
     } catch (...) {
       std::lock_guard lock(mutex_);
       if (cause_ == nullptr) cause_ = std::current_exception();
@@ -49,9 +52,21 @@ class StartKernelThreads : public Task {
   }
 
  private:
-  int threads_;
   std::mutex mutex_;
   std::exception_ptr cause_;
+};
+
+class OnEachWorker : public Task {
+ public:
+  explicit OnEachWorker(const std::function<void(int)>& f) : f_(f) {}
+  void work(int worker) noexcept override {
+    cause_.run([&] { f_(worker); });
+  }
+  void require() const { cause_.require(); }
+
+ private:
+  const std::function<void(int)>& f_;
+  FirstCause cause_;
 };
 
 void count_messages(const Executable& executable, std::vector<int64_t>& received) {
@@ -114,14 +129,18 @@ std::byte* Executor::State::buffer(const Executable& executable, ValueId value, 
   return arena(device) + executable.memory(device).value_offset[static_cast<size_t>(value)];
 }
 
+void Executor::State::on_each_worker(const std::function<void(int)>& f) {
+  auto task = std::make_shared<OnEachWorker>(f);
+  team->start(task);
+  team->work(*task);
+  for (int64_t n = 0; team->busy(); ++n) back_off(n);
+  task->require();
+}
+
 // Every worker splits its kernels over threads of its own.
 void Executor::State::start_kernel_threads(int threads) {
   if (threads <= kernel_threads) return;
-  auto start = std::make_shared<StartKernelThreads>(threads);
-  team->start(start);
-  team->work(*start);
-  for (int64_t n = 0; team->busy(); ++n) back_off(n);
-  start->require();
+  on_each_worker([&](int) { ops::start_team(threads); });
   kernel_threads = threads;
 }
 
@@ -172,5 +191,20 @@ int64_t Executor::allocated_bytes(int64_t device) const {
 int64_t Executor::communicated_bytes(int64_t device) const { return state_->communicated[static_cast<size_t>(device)]; }
 
 int Executor::workers() const { return state_->workers; }
+
+int Executor::hands() const { return state_->null() ? 1 : std::max(state_->workers, state_->kernel_threads); }
+
+void Executor::side_by_side(int hands, const std::function<void(int)>& f) {
+  if (hands == 1) return f(0);
+  if (state_->workers > 1)
+    return state_->on_each_worker([&](int worker) {
+      for (int hand = worker; hand < hands; hand += state_->workers) f(hand);
+    });
+  FirstCause cause;
+  ops::parallel_for(state_->kernel_threads, hands, ops::kParallelElements, [&](int64_t begin, int64_t end) {
+    for (int64_t hand = begin; hand < end; ++hand) cause.run([&] { f(static_cast<int>(hand)); });
+  });
+  cause.require();
+}
 
 }  // namespace espalier

@@ -6,6 +6,7 @@
 // Thread rule: one run at a time; `run` returns when every device has finished or the first failure has stopped all of them. A failure
 // leaves the executor usable, but state that the program writes may be half updated: the error says so. Only a kernel that does not
 // return makes it unusable, and then every later run says that.
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -51,6 +52,11 @@ class Executor {
   int64_t allocated_bytes(int64_t device) const;     // of its arena
   int64_t communicated_bytes(int64_t device) const;  // received from peers in the last run, as counted while moving
   int workers() const;
+
+  // Between runs: calls f(0) to f(hands - 1), side by side on the threads that run programs, of which there are hands(). Rethrows the first
+  // exception when all have ended.
+  int hands() const;
+  void side_by_side(int hands, const std::function<void(int)>& f);
 
  private:
   struct State;
