@@ -41,7 +41,10 @@ bool left_to_others(Form form, Sizes sizes) {
 
 void check(Form form, Sizes sizes, ProductMode mode, int threads, std::mt19937& random) {
   SCOPED_TRACE(fmt::format("form {} m {} n {} k {} {} threads {}", static_cast<int>(form), sizes.m, sizes.n, sizes.k,
-                           mode == ProductMode::kAdd ? "add" : "write", threads));
+                           mode == ProductMode::kAdd     ? "add"
+                           : mode == ProductMode::kWrite ? "write"
+                                                         : "hand over",
+                           threads));
   const auto [m, n, k] = sizes;
   const int64_t room = static_cast<int64_t>(random() % 3) * 7;
   const Stored a(m, k, form != Form::kOuter, room, random), b(k, n, form != Form::kTransposed, room, random);
@@ -53,14 +56,19 @@ void check(Form form, Sizes sizes, ProductMode mode, int threads, std::mt19937& 
   std::vector<float> scratch(static_cast<size_t>(product->scratch_bytes) / sizeof(float) + 1, NAN);
   scratch.back() = 17;
   const float scale = mode == ProductMode::kAdd ? -0.5f : 1.0f;
-  product->run({a.values.data(), b.values.data(), c.values.data(), scratch.data(), scale});
+  // What is handed over is put where it belongs; a part that comes twice shows as a wrong sum.
+  if (mode == ProductMode::kHandOver) std::fill(c.values.begin(), c.values.end(), 0.0f);
+  const Consume consume = [&](int64_t first, int64_t count, const float* values) {
+    for (int64_t i = 0; i < count; ++i) c.values[static_cast<size_t>((first + i) / n * c.view.strides[0] + (first + i) % n)] += values[i];
+  };
+  product->run({a.values.data(), b.values.data(), c.values.data(), scratch.data(), scale, &consume});
   EXPECT_EQ(scratch.back(), 17) << "written past the scratch space";
   int64_t wrong = 0;
   for (int64_t i = 0; i < m; ++i)
     for (int64_t j = 0; j < n + room; ++j) {
       const auto place = static_cast<size_t>(i * c.view.strides[0] + j);
       if (j >= n) {
-        wrong += c.values[place] != before.values[place];
+        wrong += c.values[place] != (mode == ProductMode::kHandOver ? 0 : before.values[place]);
         continue;
       }
       double sum = 0, size = 0;
@@ -78,7 +86,7 @@ void check(Form form, Sizes sizes, ProductMode mode, int threads, std::mt19937& 
 void check_all_modes(Sizes sizes, std::mt19937& random) {
   for (int threads : {1, 2, 3}) {
     for (Form form : {Form::kForward, Form::kTransposed, Form::kOuter}) check(form, sizes, ProductMode::kWrite, threads, random);
-    check(Form::kOuter, sizes, ProductMode::kAdd, threads, random);
+    for (ProductMode mode : {ProductMode::kAdd, ProductMode::kHandOver}) check(Form::kOuter, sizes, mode, threads, random);
   }
 }
 
@@ -128,6 +136,7 @@ TEST(BlockedProduct, LeavesOtherFormsToOthers) {
   EXPECT_FALSE(make_blocked_product(spread, plain, plain, ProductMode::kWrite, 1));      // neither rows nor columns lie together
   EXPECT_FALSE(make_blocked_product(transposed, transposed, plain, ProductMode::kWrite, 1));
   EXPECT_FALSE(make_blocked_product(plain, plain, plain, ProductMode::kAdd, 1));
+  EXPECT_FALSE(make_blocked_product(plain, plain, plain, ProductMode::kHandOver, 1));
   const MatrixView batch{{2, 4, 4}, {16, 4, 1}};
   EXPECT_FALSE(make_blocked_product(batch, batch, batch, ProductMode::kWrite, 1));
 }

@@ -268,6 +268,16 @@ inline std::map<std::string, Reference> elementwise_references() {
   return table;
 }
 
+// An update after the product that makes its gradient; `state` operands come first.
+inline Reference of_product(const Reference& update, size_t state) {
+  return [update, state](const Attrs& attrs, const Arrays& in, const std::vector<Dims>& results) {
+    Arrays operands(in.begin(), in.begin() + static_cast<std::ptrdiff_t>(state));
+    operands.push_back(einsum(attrs.text("factors"), in[state], in[state + 1], results[0]));
+    operands.insert(operands.end(), in.begin() + static_cast<std::ptrdiff_t>(state) + 2, in.end());
+    return update(attrs, operands, results);
+  };
+}
+
 inline void add_product_references(std::map<std::string, Reference>& table) {
   table["matmul"] = [](const Attrs& attrs, const Arrays& in, const std::vector<Dims>& results) {
     return Arrays{einsum(attrs.text("factors"), in[0], in[1], results[0])};
@@ -282,6 +292,8 @@ inline void add_product_references(std::map<std::string, Reference>& table) {
     for (size_t i = 0; i < updated.values.size(); ++i) updated.values[i] = in[0].values[i] - in[3].values[0] * updated.values[i];
     return Arrays{updated};
   };
+  table["matmul_momentum_update"] = of_product(table.at("momentum_update"), 2);
+  table["matmul_adam_update"] = of_product(table.at("adam_update"), 3);
   table["fused"] = [](const Attrs& attrs, const Arrays& in, const std::vector<Dims>& results) {
     return run_body(attrs.graph("body"), in, results[0]);
   };

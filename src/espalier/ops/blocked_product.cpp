@@ -175,6 +175,23 @@ void copy_scaled(const float* from, float* to, int64_t n, float scale) {
   for (int64_t i = 0; i < n; ++i) to[i] = scale * from[i];
 }
 
+// Of rows that come from memory: those of the next ones that are needed soon are fetched ahead.
+void copy_block(const float* from, int64_t from_stride, float* to, int64_t to_stride, int64_t rows, int64_t columns) {
+  for (int64_t r = 0; r < rows; ++r) {
+    prefetch(from + std::min(r + kAhead, rows - 1) * from_stride, from_stride, 1, columns);
+    std::memcpy(to + r * to_stride, from + r * from_stride, static_cast<size_t>(columns) * sizeof(float));
+  }
+}
+
+struct Buffers {
+  const float *a, *b;
+  float *c, *scratch;
+};
+Buffers buffers(const ProductCall& call) {
+  return {static_cast<const float*>(call.a), static_cast<const float*>(call.b), static_cast<float*>(call.c),
+          static_cast<float*>(call.scratch)};
+}
+
 // A product of one form, with kernels for its blocks.
 class Form {
  public:
@@ -182,7 +199,7 @@ class Form {
   virtual ~Form() = default;
   virtual bool complete() const = 0;
   virtual int64_t scratch_elements() const = 0;
-  virtual void run(const float* a, const float* b, float* c, float* scratch, float scale) const = 0;
+  virtual void run(const ProductCall& call) const = 0;
 
  protected:
   const int64_t m_, n_, k_;
@@ -209,14 +226,15 @@ class Forward final : public Form {
   bool complete() const override { return kernels_.complete(); }
   int64_t scratch_elements() const override { return copies_ ? threads_ * block_elements() : 0; }
 
-  void run(const float* a, const float* b, float* c, float* scratch, float) const override {
+  void run(const ProductCall& call) const override {
+    const Buffers at = buffers(call);
 #pragma omp parallel num_threads(threads_)
     {
       const Part rows = kernels_.rows().own(), columns = kernels_.columns().own();
       if (copies_)
-        copied(a, b, c, scratch + omp_get_thread_num() * block_elements(), rows, columns);
+        copied(at.a, at.b, at.c, at.scratch + omp_get_thread_num() * block_elements(), rows, columns);
       else
-        in_place(a, b, c, rows, columns);
+        in_place(at.a, at.b, at.c, rows, columns);
     }
   }
 
@@ -227,10 +245,7 @@ class Forward final : public Form {
     const int64_t width = kernels_.columns().block();
     for_blocks(columns, width, [&](int64_t j, int64_t nj) {
       for_blocks({0, k_}, kernels_.depth().block(), [&](int64_t l, int64_t nl) {
-        for (int64_t r = 0; r < nl; ++r) {
-          prefetch(b + std::min(l + r + kAhead, k_ - 1) * b_stride_ + j, b_stride_, 1, nj);
-          std::memcpy(block + r * width, b + (l + r) * b_stride_ + j, static_cast<size_t>(nj) * sizeof(float));
-        }
+        copy_block(b + l * b_stride_ + j, b_stride_, block, width, nl, nj);
         for_blocks(rows, kernels_.rows().block(), [&](int64_t i, int64_t ni) {
           kernels_(ni, nj, nl, l == 0 ? Sum::kStart : Sum::kGoOn, a + i * a_stride_ + l, block, c + i * c_stride_ + j);
         });
@@ -261,6 +276,61 @@ class Forward final : public Form {
   BlockKernels kernels_;
 };
 
+// Forward with each thread summing over a part of k: it then reads those rows of b, a weight, that it also updates (Outer), and only partial
+// sums move between the cores. For a b that stays in the cache and is larger than they are.
+class ByTerms final : public Form {
+ public:
+  ByTerms(int64_t m, int64_t n, int64_t k, int64_t a_stride, int64_t b_stride, int64_t c_stride, int threads)
+      : Form(m, n, k, threads), a_stride_(a_stride), b_stride_(b_stride), c_stride_(c_stride), depth_(k, kForwardDepth, threads) {
+    const Cut rows(m, m), columns(n, kForwardColumns);
+    to_c_ = BlockKernels(rows, columns, depth_, a_stride, columns.block(), c_stride);
+    to_sums_ = BlockKernels(rows, columns, depth_, a_stride, columns.block(), n);
+  }
+  bool complete() const override { return to_c_.complete() && to_sums_.complete(); }
+  int64_t scratch_elements() const override { return threads_ * block_elements() + (threads_ - 1) * m_ * n_; }
+
+  void run(const ProductCall& call) const override {
+    const Buffers at = buffers(call);
+    float* const sums = at.scratch + threads_ * block_elements();
+    const Cut to_add(m_, m_, threads_);
+#pragma omp parallel num_threads(threads_)
+    {
+      const int64_t thread = omp_get_thread_num();
+      float* const block = at.scratch + thread * block_elements();
+      if (thread == 0)
+        multiply(at.a, at.b, at.c, to_c_, block);
+      else
+        multiply(at.a, at.b, sums + (thread - 1) * m_ * n_, to_sums_, block);
+#pragma omp barrier
+      const Part rows = to_add.own();
+      for (int64_t i = rows.begin; i < rows.end; ++i)
+        for (int64_t other = 0; other < threads_ - 1; ++other) add(sums + (other * m_ + i) * n_, at.c + i * c_stride_);
+    }
+  }
+
+ private:
+  int64_t block_elements() const { return to_c_.columns().block() * depth_.block(); }
+
+  void multiply(const float* a, const float* b, float* c, const BlockKernels& kernels, float* block) const {
+    const Part depth = depth_.own();
+    const int64_t width = kernels.columns().block();
+    for_blocks({0, n_}, width, [&](int64_t j, int64_t nj) {
+      for_blocks(depth, depth_.block(), [&](int64_t l, int64_t nl) {
+        copy_block(b + l * b_stride_ + j, b_stride_, block, width, nl, nj);
+        kernels(m_, nj, nl, l == depth.begin ? Sum::kStart : Sum::kGoOn, a + l, block, c + j);
+      });
+    });
+  }
+
+  void add(const float* sums, float* c) const {
+    for (int64_t j = 0; j < n_; ++j) c[j] += sums[j];
+  }
+
+  int64_t a_stride_, b_stride_, c_stride_;
+  Cut depth_;
+  BlockKernels to_c_, to_sums_;
+};
+
 // c^T (n, m) = b (n, k) a^T (k, m), for a group of rows of a at a time: they are transposed into panels, c^T comes out in panels too. Each
 // thread takes columns of c and transposes for itself, so that none waits for another.
 class Transposed final : public Form {
@@ -275,20 +345,22 @@ class Transposed final : public Form {
   bool complete() const override { return kernels_.complete(); }
   int64_t scratch_elements() const override { return threads_ * panels_elements() + group_rows() * n_; }
 
-  void run(const float* a, const float* b, float* c, float* scratch, float) const override {
+  void run(const ProductCall& call) const override {
+    const Buffers at = buffers(call);
+    float* const result = at.scratch + threads_ * panels_elements();
 #pragma omp parallel num_threads(threads_)
     {
       const Part columns = kernels_.rows().own();
-      float *const panels = scratch + omp_get_thread_num() * panels_elements(), *const result = scratch + threads_ * panels_elements();
+      float* const panels = at.scratch + omp_get_thread_num() * panels_elements();
       for_blocks({0, m_}, kGroupRows, [&](int64_t first, int64_t rows) {
         for_blocks({0, k_}, kernels_.depth().block(), [&](int64_t l, int64_t nl) {
           for_blocks({0, rows}, panel_, [&](int64_t i, int64_t ni) {
-            transpose(a + (first + i) * a_stride_ + l, a_stride_, panels + i * nl, panel_, ni, nl);
+            transpose(at.a + (first + i) * a_stride_ + l, a_stride_, panels + i * nl, panel_, ni, nl);
           });
-          multiply(b + l, panels, result, rows, columns, nl, l == 0 ? Sum::kStart : Sum::kGoOn);
+          multiply(at.b + l, panels, result, rows, columns, nl, l == 0 ? Sum::kStart : Sum::kGoOn);
         });
         for_blocks({0, rows}, panel_, [&](int64_t i, int64_t ni) {
-          transpose(result + i * n_ + columns.begin * panel_, panel_, c + (first + i) * c_stride_ + columns.begin, c_stride_, columns.size(),
+          transpose(result + i * n_ + columns.begin * panel_, panel_, at.c + (first + i) * c_stride_ + columns.begin, c_stride_, columns.size(),
                     ni);
         });
       });
@@ -319,46 +391,50 @@ class Outer final : public Form {
       : Form(m, n, k, threads),
         a_stride_(a_stride),
         b_stride_(b_stride),
-        c_stride_(c_stride),
+        c_stride_(mode == ProductMode::kHandOver ? n : c_stride),
         mode_(mode),
         copies_(k * n <= kInCache ? threads : 1),
         width_(std::min(k <= kFewTerms ? kWidestColumns : k <= kShortSums ? kWideColumns : kOuterColumns, n)),
         kernels_(Cut(m, k <= kFewTerms ? kWidestRows : k <= kShortSums ? kWideRows : kOuterRows, threads), Cut(n, width_),
-                 Cut(k, kOuterDepth), k, width_, c_stride) {}
+                 Cut(k, kOuterDepth), k, width_, c_stride_) {}
   bool complete() const override { return kernels_.complete(); }
-  int64_t scratch_elements() const override { return copies_ * panels_elements() + threads_ * kOuterGroup * k_; }
+  int64_t scratch_elements() const override { return copies_ * panels_elements() + threads_ * thread_elements(); }
 
-  void run(const float* a, const float* b, float* c, float* scratch, float scale) const override {
+  void run(const ProductCall& call) const override {
+    const Buffers at = buffers(call);
     const Cut to_copy(k_, k_, copies_ == 1 ? threads_ : 1);
 #pragma omp parallel num_threads(threads_)
     {
       const int64_t thread = omp_get_thread_num();
-      float* const panels = scratch + (copies_ == 1 ? 0 : thread * panels_elements());
-      float* const a_rows = scratch + copies_ * panels_elements() + thread * kOuterGroup * k_;
+      float* const panels = at.scratch + (copies_ == 1 ? 0 : thread * panels_elements());
+      float* const a_rows = at.scratch + copies_ * panels_elements() + thread * thread_elements();
+      float* const tiles = a_rows + kOuterGroup * k_;  // a row of them, to hand over
       const Part depth = to_copy.own();
       for (int64_t l = depth.begin; l < depth.end; ++l)
         for_blocks({0, n_}, width_,
-                   [&](int64_t j, int64_t nj) { copy_scaled(b + l * b_stride_ + j, panels + j * k_ + l * width_, nj, scale); });
+                   [&](int64_t j, int64_t nj) { copy_scaled(at.b + l * b_stride_ + j, panels + j * k_ + l * width_, nj, call.scale); });
       if (copies_ < threads_) {
 #pragma omp barrier
       }
       for_blocks(kernels_.rows().own(), kOuterGroup, [&](int64_t first, int64_t size) {
-        transpose(a + first, a_stride_, a_rows, k_, k_, size);
-        for_blocks({0, size}, kernels_.rows().block(),
-                   [&](int64_t i, int64_t ni) { multiply(a_rows + i * k_, panels, c + (first + i) * c_stride_, ni, i + ni < size); });
+        transpose(at.a + first, a_stride_, a_rows, k_, k_, size);
+        for_blocks({0, size}, kernels_.rows().block(), [&](int64_t i, int64_t ni) {
+          if (mode_ == ProductMode::kHandOver) {
+            multiply(a_rows + i * k_, panels, tiles, ni, false);
+            (*call.consume)((first + i) * n_, ni * n_, tiles);
+          } else {
+            multiply(a_rows + i * k_, panels, at.c + (first + i) * c_stride_, ni, k_ > kShortSums);
+          }
+        });
       });
     }
   }
 
  private:
-  // A row of tiles.
-  void multiply(const float* a_rows, const float* panels, float* c, int64_t rows, bool more) const {
-    const bool from_memory = k_ > kShortSums;
+  // A row of tiles, each fetched from memory while the one before it is made.
+  void multiply(const float* a_rows, const float* panels, float* c, int64_t rows, bool fetch) const {
     for_blocks({0, n_}, width_, [&](int64_t j, int64_t nj) {
-      if (from_memory && j + nj < n_)
-        prefetch(c + j + nj, c_stride_, rows, width_);
-      else if (from_memory && more)
-        prefetch(c + rows * c_stride_, c_stride_, rows, width_);
+      if (fetch) prefetch(j + nj < n_ ? c + j + nj : c + rows * c_stride_, c_stride_, rows, width_);
       for_blocks({0, k_}, kernels_.depth().block(), [&](int64_t l, int64_t nl) {
         const Sum sum = mode_ == ProductMode::kAdd || l > 0 ? Sum::kGoOn : Sum::kStart;
         kernels_(rows, nj, nl, sum, a_rows + l, panels + j * k_ + l * width_, c + j);
@@ -366,6 +442,8 @@ class Outer final : public Form {
     });
   }
 
+  // What a thread has for itself.
+  int64_t thread_elements() const { return kOuterGroup * k_ + (mode_ == ProductMode::kHandOver ? kernels_.rows().block() * n_ : 0); }
   int64_t panels_elements() const { return (n_ + width_ - 1) / width_ * width_ * k_; }
 
   int64_t a_stride_, b_stride_, c_stride_;
@@ -391,8 +469,11 @@ std::unique_ptr<Form> choose(const MatrixView& a, const MatrixView& b, const Mat
   // transposed, and a b that stays in the cache costs it little to copy.
   if (contiguous(a, 0) && contiguous(b, 1) && n >= kPanelRows)
     return std::make_unique<Outer>(m, n, k, a.strides[1], b.strides[0], c.strides[0], mode, threads);
-  if (mode == ProductMode::kAdd) return nullptr;
-  if (contiguous(a, 1) && contiguous(b, 1) && n >= kSide)
+  if (mode != ProductMode::kWrite) return nullptr;
+  const bool forward = contiguous(a, 1) && contiguous(b, 1) && n >= kSide;
+  if (forward && threads > 1 && m > kFewRows && k * n <= kInCache && threads * m < k)
+    return std::make_unique<ByTerms>(m, n, k, a.strides[0], b.strides[0], c.strides[0], threads);
+  if (forward)
     return std::make_unique<Forward>(m, n, k, a.strides[0], b.strides[0], c.strides[0], threads);
   if (contiguous(a, 1) && contiguous(b, 0) && k >= kPanelRows && (m <= kFewRows || k * n > kInCache))
     return std::make_unique<Transposed>(m, n, k, a.strides[0], b.strides[1], c.strides[0], threads);
@@ -405,11 +486,7 @@ std::optional<MatmulPrimitive> make_blocked_product(const MatrixView& a, const M
                                                     int threads) {
   std::shared_ptr<const Form> form = choose(a, b, c, mode, threads);
   if (form == nullptr || !form->complete()) return std::nullopt;
-  return MatmulPrimitive{.run =
-                             [form](const ProductCall& call) {
-                               form->run(static_cast<const float*>(call.a), static_cast<const float*>(call.b), static_cast<float*>(call.c),
-                                         static_cast<float*>(call.scratch), call.scale);
-                             },
+  return MatmulPrimitive{.run = [form](const ProductCall& call) { form->run(call); },
                          .scratch_bytes = form->scratch_elements() * static_cast<int64_t>(sizeof(float))};
 }
 

@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "espalier/ops/blocked_product.h"
+#include "espalier/ops/parallel.h"
+#include "espalier/ops/tile_program.h"
 
 namespace espalier::ops {
 namespace {
@@ -75,11 +77,34 @@ int worthwhile_threads(const MatrixView& a, const MatrixView& b, int threads) {
   return multiplications < kTeamMultiplications ? 1 : std::min(threads, omp_get_thread_limit());  // OMP_THREAD_LIMIT: the user's word
 }
 
+// A product that is made whole, in scratch space, before it is handed over.
+MatmulPrimitive handed_over(const MatmulPrimitive& product, int64_t elements, int threads) {
+  return {.run =
+              [product, elements, threads](ProductCall call) {
+                auto* whole = static_cast<float*>(call.scratch);
+                product.run({.a = call.a, .b = call.b, .c = whole, .scratch = whole + elements});
+                parallel_for(threads, elements, elements,
+                             [&](int64_t begin, int64_t end) { (*call.consume)(begin, end - begin, whole + begin); });
+              },
+          .scratch_bytes = product.scratch_bytes + elements * static_cast<int64_t>(sizeof(float))};
+}
+
+MatmulPrimitive zeros_handed_over(int64_t elements) {
+  return {.run = [zeros = std::vector<float>(static_cast<size_t>(std::min<int64_t>(elements, kTileElements))), elements](
+                     const ProductCall& call) {
+    for (int64_t first = 0; first < elements; first += kTileElements)
+      (*call.consume)(first, std::min<int64_t>(kTileElements, elements - first), zeros.data());
+  }};
+}
+
 // The faster of the two for a form.
 MatmulPrimitive make_product(const MatrixView& a, const MatrixView& b, const MatrixView& c, ProductMode mode, int most_threads) {
   const int threads = worthwhile_threads(a, b, most_threads);
   if (std::optional<MatmulPrimitive> blocked = make_blocked_product(a, b, c, mode, threads)) return *blocked;
-  return make_matmul(a, b, c, mode, threads);
+  if (mode != ProductMode::kHandOver) return make_matmul(a, b, c, mode, threads);
+  int64_t elements = 1;
+  for (int64_t size : c.sizes) elements *= size;
+  return handed_over(make_matmul(a, b, c, ProductMode::kWrite, threads), elements, most_threads);
 }
 
 // c is written row by row; a result whose rows are columns is the product of the transposes.
@@ -124,6 +149,7 @@ MatmulPrimitive local_product(const LocalOp& op, size_t first, ProductMode mode)
   if (elements == 0) return {.run = [](const ProductCall&) {}};
   if (extent(form.k, form.a, a).size == 0) {
     if (mode == ProductMode::kAdd) return {.run = [](const ProductCall&) {}};
+    if (mode == ProductMode::kHandOver) return zeros_handed_over(elements);
     return {.run = [elements](const ProductCall& call) { std::memset(call.c, 0, static_cast<size_t>(elements) * sizeof(float)); }};
   }
   const bool swapped = extent(form.n, form.result, result).size > 1 && extent(form.n, form.result, result).stride != 1;

@@ -7,12 +7,16 @@ namespace espalier::ops {
 namespace {
 
 FactorRule rule(const OpSignature& signature) {
-  if (int64_t nesterov = signature.attrs.integer("nesterov"); nesterov != 0 && nesterov != 1)
-    usage_error(fmt::format("'nesterov' is {}", nesterov), signature.where, "give 0 or 1");
+  require_nesterov_flag(signature);
   return elementwise_rule(signature.shapes(), 2, signature.where);
 }
 
 }  // namespace
+
+void require_nesterov_flag(const OpSignature& signature) {
+  if (int64_t nesterov = signature.attrs.integer("nesterov"); nesterov != 0 && nesterov != 1)
+    usage_error(fmt::format("'nesterov' is {}", nesterov), signature.where, "give 0 or 1");
+}
 
 // m = momentum m - learning_rate g; w += m, or with Nesterov's momentum w += momentum m - learning_rate g (Sutskever et al., ICML 2013, as
 // Keras).
@@ -24,6 +28,9 @@ extern const OpDef momentum_update{
     .operand_count = 4,
     .attributes = {{"momentum", AttrKind::kNumber}, {"nesterov", AttrKind::kInteger}},
     .tile = tile::momentum_update,
+    .absorbed_operand = 2,
+    .absorbed_op = "matmul",
+    .absorbing = "matmul_momentum_update",
     .samples = {{{{7, 13}, {7, 13}, {7, 13}, {}}, {{"momentum", 0.9}, {"nesterov", int64_t{0}}}},
                 {{{5}, {5}, {5}, {}}, {{"momentum", 0.9}, {"nesterov", int64_t{1}}}}},
 };

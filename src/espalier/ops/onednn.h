@@ -13,14 +13,19 @@ struct MatrixView {
 };
 
 enum class ProductMode : uint8_t {
-  kWrite,  // c = a b
-  kAdd,    // c += scale a b
+  kWrite,     // c = a b
+  kAdd,       // c += scale a b
+  kHandOver,  // there is no c: a b is handed over in parts, each by the thread that made it, while it is in the cache
 };
+
+// Takes elements [first, first + count) of the product, row by row. Called by several threads at once; must not throw.
+using Consume = std::function<void(int64_t first, int64_t count, const float* values)>;
 
 struct ProductCall {
   const void *a, *b;
   void *c, *scratch;
-  float scale = 1;  // for kAdd
+  float scale = 1;                   // for kAdd
+  const Consume* consume = nullptr;  // for kHandOver
 };
 
 struct MatmulPrimitive {
@@ -29,7 +34,7 @@ struct MatmulPrimitive {
 };
 
 // a: (batch..., m, k), b: (batch..., k, n), c: (batch..., m, n), no size 0. Any strides are right; fast are those where a row or a column
-// of each lies together. An Error when oneDNN refuses, with its words.
+// of each lies together. Not for kHandOver. An Error when oneDNN refuses, with its words.
 MatmulPrimitive make_matmul(const MatrixView& a, const MatrixView& b, const MatrixView& c, ProductMode mode, int threads);
 
 }  // namespace espalier::ops

@@ -1,11 +1,17 @@
 #pragma once
 // Tile functions of the optimizers' updates (see the op's own files for the formulas).
-#include "espalier/ir/attrs.h"
+#include "espalier/ir/op_def.h"
 
-namespace espalier::ops::tile {
+namespace espalier::ops {
+
+// The rules of momentum's updates: attribute "nesterov" is 0 or 1.
+void require_nesterov_flag(const OpSignature& signature);
+
+namespace tile {
 
 void sgd_update(const Attrs& attrs, const float* const* in, float* const* out, int n);       // w, g, lr -> w
 void momentum_update(const Attrs& attrs, const float* const* in, float* const* out, int n);  // w, m, g, lr -> w, m
 void adam_update(const Attrs& attrs, const float* const* in, float* const* out, int n);      // w, m, v, g, rate, lr -> w, m, v
 
-}  // namespace espalier::ops::tile
+}  // namespace tile
+}  // namespace espalier::ops

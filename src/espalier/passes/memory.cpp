@@ -20,6 +20,7 @@ bool may_overwrite(const Graph& graph, const Op& op, size_t i, size_t r) {
   const Value &operand = graph.value(op.operands[i]), &result = graph.value(op.results[r]);
   if (!(operand.type.shape == result.type.shape) || operand.sharding.dims != result.sharding.dims) return false;
   if (op.def->elementwise() || op.def->elementwise_body) return true;
+  if (r < static_cast<size_t>(op.def->updates)) return i == r;
   return r == 0 && std::find(op.def->in_place.begin(), op.def->in_place.end(), static_cast<int>(i)) != op.def->in_place.end();
 }
 
