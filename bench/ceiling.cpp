@@ -138,5 +138,32 @@ Ceiling measure_ceiling(int cores) {
   return ceiling;
 }
 
+double round_trip_ns() {
+  constexpr int kTrips = 2000;  // below a millisecond
+  if (available_cores().size() < 2) return 0;
+  const int last = available_cores().back(), first = available_cores().front();
+  std::atomic<int> turn{-1};
+  std::thread other([&] {
+    PinnedThread pinned(last);
+    turn = 0;
+    for (int trip = 0; trip < kTrips; ++trip) {
+      while (turn != 2 * trip + 1) {
+      }
+      turn = 2 * trip + 2;
+    }
+  });
+  PinnedThread pinned(first);
+  while (turn != 0) std::this_thread::yield();
+  const double start = now_seconds();
+  for (int trip = 0; trip < kTrips; ++trip) {
+    turn = 2 * trip + 1;
+    while (turn != 2 * trip + 2) {
+    }
+  }
+  const double seconds = now_seconds() - start;
+  other.join();
+  return 1e9 * seconds / kTrips;
+}
+
 }  // namespace espalier::bench
 #endif

@@ -13,4 +13,8 @@ struct Ceiling {
 // Uses the first `cores` of the available ones and 3 x 256 MiB in huge pages.
 Ceiling measure_ceiling(int cores);
 
+// Nanoseconds in which a cache line goes from the first available core to the last and back; 0 with one core. Below some 150 they share a
+// cache; beyond, whatever one core wrote and another reads is slow. The cores of a virtual machine may move while it runs.
+double round_trip_ns();
+
 }  // namespace espalier::bench

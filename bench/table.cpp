@@ -172,7 +172,7 @@ void speeds(const Options& options, const std::map<int, Json>& ceilings, const c
 
 // What was measured of one row, a figure a round.
 struct Measured {
-  std::vector<double> step_ms, products_ms;
+  std::vector<double> step_ms, products_ms, round_trip_ns;
   double best_ms = 0;  // of any single step
   Json facts;
 };
@@ -196,8 +196,10 @@ std::map<std::string, Measured> measure_steps(const Options& options) {
         products_ms[cores] = mean(ms) * static_cast<double>(ms.size());
       }
       for (auto& [row, child] : rows) {
-        const std::vector<double> ms = numbers(ask(child, steps_a_round(network)));
+        const Json answer = ask(child, steps_a_round(network));
+        const std::vector<double> ms = numbers(answer["ms"]);
         Measured& one = measured[row->name];
+        one.round_trip_ns.push_back(answer["round_trip_ns"]);
         one.step_ms.push_back(median(ms));
         one.products_ms.push_back(products_ms[row->cores]);
         one.best_ms = one.best_ms > 0 ? std::min(one.best_ms, smallest(ms)) : smallest(ms);
@@ -223,7 +225,8 @@ void steps(const Options& options, const std::map<int, Json>& ceilings) {
   const std::map<std::string, Measured> measured = measure_steps(options);
   Report report(
       "Whole steps: the time of their matrix products alone over theirs",
-      {"step", "products", "step", "fastest", "share", "of fastest", "at least", "aim", "", "of peak", "a device holds", "and receives"});
+      {"step", "products", "step", "fastest", "share", "of fastest", "at least", "aim", "", "of peak", "a device holds", "and receives",
+       "core to core"});
   for (const StepRow& row : kSteps) {
     const auto at = measured.find(row.name);
     if (at == measured.end()) continue;
@@ -235,7 +238,8 @@ void steps(const Options& options, const std::map<int, Json>& ceilings) {
                 fixed(row.least, 2), fixed(row.aim, 2), verdict(share, row.least, row.aim),
                 fixed(gigaflop_of(network(row.network)) / (1e-3 * median(one.step_ms)) / peak, 2),
                 fmt::format("{:.1f} MiB", one.facts["arena"].get<double>() / (1 << 20)),
-                fmt::format("{:.1f} MiB", one.facts["received"].get<double>() / (1 << 20))});
+                fmt::format("{:.1f} MiB", one.facts["received"].get<double>() / (1 << 20)),
+                fmt::format("{:.0f} ns", median(one.round_trip_ns))});
   }
   report.print();
   Report compared("One step against another", {"", "is so many times as fast as", "times", "at least", ""});
@@ -326,7 +330,7 @@ int print_row(const std::string& name, int count) {
     if (row.name != name) continue;
     Child child = worker({"steps", row.network, row.mesh, row.cut}, row.cores);
     Json line = Json::parse(child.read_line());
-    const std::vector<double> ms = numbers(ask(child, count));
+    const std::vector<double> ms = numbers(ask(child, count)["ms"]);
     line.update(
         {{"name", name}, {"steps", count}, {"step_ms_median", median(ms)}, {"step_ms_min", smallest(ms)}, {"step_ms_mean", mean(ms)}});
     fmt::print("{}\n", line.dump());

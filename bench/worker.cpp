@@ -83,7 +83,7 @@ void steps(const Network& network, const std::string& mesh, Cut cut) {
   serve([&](int count) {
     Json ms = Json::array();
     for (int i = 0; i < count; ++i) ms.push_back(1e3 * training.step());
-    return ms;
+    return Json{{"ms", ms}, {"round_trip_ns", round_trip_ns()}};
   });
 }
 
