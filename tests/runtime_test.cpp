@@ -154,6 +154,7 @@ Lifetimes lifetimes(const Graph& graph) {
 MemoryPlan plan_tightly(const Graph& graph, int64_t device, const StateRegion& state) {
   MemoryPlan plan;
   plan.value_offset.assign(graph.values.size(), -1);
+  plan.inside.assign(graph.values.size(), kNoValue);
   plan.scratch_offset.assign(graph.ops.size(), -1);
   Lifetimes lives = lifetimes(graph);
   std::vector<std::pair<ValueId, Range>> live;

@@ -115,7 +115,9 @@ void copy_piece(const Piece& piece, const Dims& to_shape, const void* source, vo
   auto* from_bytes = static_cast<const std::byte*>(source);
   auto* to_bytes = static_cast<std::byte*>(to);
   for_each_run(piece, to_shape, [&](int64_t from_offset, int64_t to_offset, int64_t length) {
-    std::memcpy(to_bytes + to_offset * kWord, from_bytes + from_offset * kWord, static_cast<size_t>(length * kWord));
+    std::byte* at = to_bytes + to_offset * kWord;
+    const std::byte* source_at = from_bytes + from_offset * kWord;
+    if (at != source_at) std::memcpy(at, source_at, static_cast<size_t>(length * kWord));  // a part may lie in its place already
   });
 }
 

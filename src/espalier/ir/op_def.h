@@ -90,6 +90,7 @@ struct OpDef {
   bool view = false;        // the result is the operand's bytes under another shape
   bool repeats = false;     // the result is the operand, repeated along the dims that it lacks or has with size 1
   bool collective = false;  // moves data between devices; run by the communicator
+  bool keeps_part = false;  // of collectives: the result is this device's part of the operand, which nobody else has to send
   bool random = false;      // a function of attributes and position only; exempt from the gradient check
   // The op that is this one followed by an elementwise body on its result ("" when there is none): what fusion turns it into.
   std::string with_epilogue = "";

@@ -8,6 +8,7 @@ extern const OpDef shard{
     .rule = identity_rule,
     .any_dtype = true,
     .collective = true,
+    .keeps_part = true,
 };
 
 }  // namespace espalier::ops

@@ -24,6 +24,25 @@ bool may_overwrite(const Graph& graph, const Op& op, size_t i, size_t r) {
   return r == 0 && std::find(op.def->in_place.begin(), op.def->in_place.end(), static_cast<int>(i)) != op.def->in_place.end();
 }
 
+// Bytes from the beginning of `whole`'s buffer on a device to that of `part`, whose elements it has too; -1 when they do not lie together
+// there, or not as buffers are aligned.
+int64_t part_shift(const Graph& graph, ValueId whole, ValueId part, int64_t device) {
+  const Value &outer = graph.value(whole), &inner = graph.value(part);
+  const Box has = shard_box(outer.sharding, outer.type.shape, *graph.mesh, device),
+            wants = shard_box(inner.sharding, inner.type.shape, *graph.mesh, device);
+  const Dims strides = row_major_strides(has.shape);
+  int64_t elements = 0;
+  bool rest_whole = true;  // of the dims behind
+  for (int d = has.shape.rank() - 1; d >= 0; --d) {
+    const int64_t begin = wants.offset[d] - has.offset[d];
+    if (begin < 0 || begin + wants.shape[d] > has.shape[d] || (!rest_whole && wants.shape[d] != 1)) return -1;
+    rest_whole = rest_whole && wants.shape[d] == has.shape[d];
+    elements += begin * strides[d];
+  }
+  const int64_t bytes = elements * size_of(outer.type.dtype);
+  return bytes % kBufferAlignment == 0 ? bytes : -1;
+}
+
 // One run of plan_memory. Instants: -1 before the first op (inputs are filled), o while op o runs, the number of ops after the last.
 class Planner {
  public:
@@ -34,6 +53,7 @@ class Planner {
     find_origins();
     find_last_uses();
     fix_state();
+    place_parts();
     assign_buffers();
     add_scratch();
     plan_.arena_bytes = place_buffers(buffers_, state_.bytes);
@@ -126,6 +146,48 @@ class Planner {
   bool overwrites_all(const Op& op, ValueId old, size_t r) const {
     for (size_t i = 0; i < op.operands.size(); ++i)
       if (origin(op.operands[i]) == old && !may_overwrite(graph_, op, i, r)) return false;
+    return true;
+  }
+
+  // A variable of which this device has a shard updated, and then all shards gathered: the shard is updated where it lies in the variable.
+  void place_parts() {
+    plan_.inside.assign(graph_.values.size(), kNoValue);
+    const auto reading = readers(graph_);
+    auto read_once = [&](ValueId id) {
+      return reading[at(id)].size() == 1 &&
+             std::none_of(graph_.outputs.begin(), graph_.outputs.end(), [&](const Output& output) { return origin(output.value) == id; });
+    };
+    for (const Output& output : graph_.outputs) {
+      const ValueId made = origin(output.value), old = is_state(output.role) ? old_value(output) : kNoValue;
+      if (old == kNoValue || made == old || fixed_[at(made)] != fixed_[at(old)] || graph_.value(made).op < 0) continue;
+      const Op& gather = graph_.ops[static_cast<size_t>(graph_.value(made).op)];
+      if (!gather.def->collective) continue;
+      const ValueId updated = gather.operands[0];
+      if (graph_.value(updated).op < 0 || !read_once(updated)) continue;
+      const int32_t update = graph_.value(updated).op;
+      const Op& op = graph_.ops[static_cast<size_t>(update)];
+      if (op.operands.empty() || op.results[0] != updated || op.def->view || op.def->collective) continue;
+      const ValueId shard = op.operands[0];
+      if (!may_overwrite(graph_, op, 0, 0)) continue;
+      if (!keeps_part(shard, old) || !read_once(shard) || last_use_[at(old)] >= update || !lies_inside(old, shard)) continue;
+      for (ValueId part : {shard, updated}) {
+        plan_.inside[at(part)] = old;
+        fixed_[at(part)] = fixed_[at(old)] + part_shift(graph_, old, part, device_);
+      }
+    }
+  }
+
+  bool keeps_part(ValueId shard, ValueId of) const {
+    const Value& value = graph_.value(shard);
+    if (value.op < 0) return false;
+    const Op& op = graph_.ops[static_cast<size_t>(value.op)];
+    return op.def->keeps_part && op.operands[0] == of;
+  }
+
+  // On every device: who moves what does not depend on the class.
+  bool lies_inside(ValueId whole, ValueId part) const {
+    for (int64_t device = 0; device < graph_.mesh->size(); ++device)
+      if (part_shift(graph_, whole, part, device) < 0) return false;
     return true;
   }
 
@@ -261,6 +323,13 @@ StateRegion plan_state(const std::vector<StateVariable>& state, const DeviceMesh
 MemoryPlan plan_memory(const Graph& graph, int64_t device, const std::vector<int64_t>& scratch, const StateRegion& state) {
   ESPALIER_ASSERT(scratch.size() == graph.ops.size());
   return Planner(graph, device, scratch, state).run();
+}
+
+int64_t offset_of(const MemoryPlan& plan, const Graph& graph, ValueId value, int64_t device) {
+  const auto at = static_cast<size_t>(value);
+  const ValueId whole = plan.inside[at];
+  if (whole == kNoValue) return plan.value_offset[at];
+  return plan.value_offset[static_cast<size_t>(whole)] + part_shift(graph, whole, value, device);
 }
 
 std::vector<int> device_classes(const Graph& graph, const std::vector<StateVariable>& state) {

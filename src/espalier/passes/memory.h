@@ -2,7 +2,8 @@
 // Memory: every buffer gets an offset in one arena a device, and the arena's size is the peak, exactly. State (variables, optimizer state)
 // lies at its start, at offsets that all programs of a model share; behind it come the buffers of one program, placed by best fit on
 // decreasing size over their lifetimes. Views share their operand's buffer, updates take over the buffer of what they replace (donation),
-// elementwise ops write over an operand that dies. Kernels' scratch space is planned like any buffer. Last pass: the order of ops is final.
+// elementwise ops write over an operand that dies. A replica that updates its part of a variable does so where the part lies, and gathers the
+// others around it. Kernels' scratch space is planned like any buffer. Last pass: the order of ops is final.
 #include <map>
 #include <string>
 #include <vector>
@@ -42,7 +43,8 @@ struct StateCopy {
 };
 
 struct MemoryPlan {
-  std::vector<int64_t> value_offset;    // one entry a value, in bytes
+  std::vector<int64_t> value_offset;    // one entry a value, in bytes; see `offset_of`
+  std::vector<ValueId> inside;          // one entry a value: the one whose buffer it lies in, at this device's part; kNoValue: none
   std::vector<int64_t> scratch_offset;  // one entry an op
   int64_t arena_bytes = 0;
   MemoryUse peak;        // most live bytes: its total is the lower bound of arena_bytes
@@ -58,6 +60,9 @@ struct MemoryPlan {
 // Errors: a state variable that `state` does not hold; an old value that is asked for as a result of the program that replaces it;
 // variables that exchange their values.
 MemoryPlan plan_memory(const Graph& graph, int64_t device, const std::vector<int64_t>& scratch, const StateRegion& state);
+
+// Where a value lies on a device of the plan's class. Parts inside another value lie elsewhere on each device.
+int64_t offset_of(const MemoryPlan& plan, const Graph& graph, ValueId value, int64_t device);
 
 // Devices whose local shapes (of all values and all state) agree share a class: programs are compiled once a class. Entry d is the class
 // of device d; classes are numbered in order of first appearance.

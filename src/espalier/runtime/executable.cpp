@@ -29,13 +29,7 @@ bool has_elements(const LocalOp& op) {
 Executable::Executable(std::shared_ptr<const Compiled> compiled, int workers, ExecutionMode mode) : compiled_(std::move(compiled)) {
   if (mode == ExecutionMode::kNull) return;
   prepare_kernels(workers);
-  const size_t ops = graph().ops.size();
-  for (size_t d = 0; d < kernels_.size(); ++d) {
-    if (device_class(static_cast<int64_t>(d)) < programs_.size()) continue;  // classes are numbered by first appearance
-    std::vector<int64_t> scratch(ops);
-    for (size_t i = 0; i < ops; ++i) scratch[i] = kernels_[d][i] == nullptr ? 0 : kernels_[d][i]->scratch_bytes;
-    programs_.push_back(make_program(*compiled_, static_cast<int64_t>(d), scratch));
-  }
+  prepare_programs();
   communicator_ = std::make_unique<LocalCommunicator>(graph().mesh, collective_calls(graph()));
 }
 
@@ -56,6 +50,24 @@ void Executable::prepare_kernels(int workers) {
         kernels_[static_cast<size_t>(d)][i] = at->second;
       }
     }
+  }
+}
+
+void Executable::prepare_programs() {
+  const size_t ops = graph().ops.size();
+  std::map<std::vector<int64_t>, size_t> known;  // by class, and by where the parts inside other values lie
+  for (size_t d = 0; d < kernels_.size(); ++d) {
+    const auto device = static_cast<int64_t>(d);
+    const MemoryPlan& plan = memory(device);
+    std::vector<int64_t> key = {static_cast<int64_t>(device_class(device))};
+    for (size_t v = 0; v < plan.inside.size(); ++v)
+      if (plan.inside[v] != kNoValue) key.push_back(offset_of(plan, graph(), static_cast<ValueId>(v), device));
+    auto [at, fresh] = known.try_emplace(std::move(key), programs_.size());
+    program_of_.push_back(at->second);
+    if (!fresh) continue;
+    std::vector<int64_t> scratch(ops);
+    for (size_t i = 0; i < ops; ++i) scratch[i] = kernels_[d][i] == nullptr ? 0 : kernels_[d][i]->scratch_bytes;
+    programs_.push_back(make_program(*compiled_, device, scratch));
   }
 }
 

@@ -23,7 +23,7 @@ class Executable : public std::enable_shared_from_this<Executable> {
   const Compiled& compiled() const { return *compiled_; }
   const MemoryPlan& memory(int64_t device) const { return compiled_->memory[device_class(device)]; }
   const StateRegion& state(int64_t device) const { return compiled_->state[device_class(device)]; }
-  const Program& program(int64_t device) const { return programs_[device_class(device)]; }
+  const Program& program(int64_t device) const { return programs_[program_of_[static_cast<size_t>(device)]]; }
   const Kernel& kernel(int64_t device, const Step& step) const {
     return *kernels_[static_cast<size_t>(device)][static_cast<size_t>(step.op)];
   }
@@ -35,9 +35,11 @@ class Executable : public std::enable_shared_from_this<Executable> {
  private:
   size_t device_class(int64_t device) const { return static_cast<size_t>(compiled_->device_class[static_cast<size_t>(device)]); }
   void prepare_kernels(int workers);
+  void prepare_programs();
 
   std::shared_ptr<const Compiled> compiled_;
-  std::vector<Program> programs_;                    // one entry a class
+  std::vector<Program> programs_;                    // devices share one where their classes and all offsets agree
+  std::vector<size_t> program_of_;                   // by device
   std::deque<Kernel> pool_;                          // owns; addresses stay
   std::vector<std::vector<const Kernel*>> kernels_;  // device, op; null where an op needs none
   std::unique_ptr<Communicator> communicator_;

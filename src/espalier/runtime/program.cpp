@@ -35,7 +35,7 @@ class ProgramWriter {
   Span span(ValueId value) const {
     const int64_t bytes = local_bytes(graph_, value, device_);
     if (bytes == 0) return {};
-    const int64_t offset = memory_.value_offset[static_cast<size_t>(value)];
+    const int64_t offset = offset_of(memory_, graph_, value, device_);
     ESPALIER_ASSERT(offset >= 0 && offset % kBufferAlignment == 0 && offset + bytes <= memory_.arena_bytes);
     return {offset, offset + bytes};
   }
@@ -52,10 +52,13 @@ class ProgramWriter {
     for (ValueId value : op.results) writes.push_back(span(value));
     if (op.def->collective) {
       const Value &from = graph_.value(op.operands[0]), &to = graph_.value(op.results[0]);
-      // Peers copy their parts of an all-reduce out of its results; it alone may be done in place.
+      // Peers copy their parts of an all-reduce out of its results; it may be done in place. A part that is kept or gathered may lie in
+      // its place already.
       const bool all_reduce = from.sharding.pending != to.sharding.pending && from.sharding.dims == to.sharding.dims;
       const Span operand = span(op.operands[0]);
-      ESPALIER_ASSERT(!operand.meets(writes[0]) || (all_reduce && operand.begin == writes[0].begin));
+      const bool in_place = memory_.inside[static_cast<size_t>(op.operands[0])] != kNoValue ||
+                            memory_.inside[static_cast<size_t>(op.results[0])] == op.operands[0];
+      ESPALIER_ASSERT(!operand.meets(writes[0]) || in_place || (all_reduce && operand.begin == writes[0].begin));
       add_step({.kind = StepKind::kCollective, .op = index, .collective = collectives_++}, {operand}, writes, writes);
       remember(operand);
       if (all_reduce) remember(writes[0]);

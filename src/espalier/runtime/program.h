@@ -1,6 +1,6 @@
 #pragma once
-// A device's straight list of steps: kernel calls and collectives with arena offsets. Devices of one class (equal local shapes) share a
-// Program; their kernels may differ, since some depend on where a part begins. Views and ops without a single result element cost no step.
+// A device's straight list of steps: kernel calls and collectives with arena offsets. Devices of one class (equal local shapes)
+// whose offsets agree share a Program; their kernels may differ, since some depend on where a part begins. Views and ops without a single result element cost no step.
 //
 // Peers read a collective's buffers directly, so a step that overwrites one has to wait until they are done. Which step that is follows
 // from the offsets, once, here: `drains`. A device thus never waits at the end of a collective, but at the first step that needs its
@@ -41,7 +41,7 @@ struct Program {
 // The collectives of a partitioned graph, in order.
 std::vector<CollectiveCall> collective_calls(const Graph& graph);
 
-// The steps of `device`'s class. `scratch`: bytes of each op's kernel.
+// The steps of `device`, and of those that share its class and offsets. `scratch`: bytes of each op's kernel.
 Program make_program(const Compiled& compiled, int64_t device, const std::vector<int64_t>& scratch);
 
 }  // namespace espalier
