@@ -223,10 +223,9 @@ double gigaflop_of(const Network& network) {
 
 void steps(const Options& options, const std::map<int, Json>& ceilings) {
   const std::map<std::string, Measured> measured = measure_steps(options);
-  Report report(
-      "Whole steps: the time of their matrix products alone over theirs",
-      {"step", "products", "step", "fastest", "share", "of fastest", "at least", "aim", "", "of peak", "a device holds", "and receives",
-       "core to core"});
+  Report report("Whole steps: the time of their matrix products alone over theirs",
+                {"step", "products", "step", "fastest", "share", "of fastest", "at least", "aim", "", "of peak", "a device holds",
+                 "and receives", "core to core"});
   for (const StepRow& row : kSteps) {
     const auto at = measured.find(row.name);
     if (at == measured.end()) continue;

@@ -32,9 +32,12 @@ struct Sizes {
 
 bool left_to_others(Form form, Sizes sizes) {
   switch (form) {
-    case Form::kForward: return sizes.n < 16;
-    case Form::kTransposed: return sizes.k < 64 || (sizes.m > 64 && sizes.k * sizes.n <= 1 << 19);
-    case Form::kOuter: return sizes.n < 64;
+    case Form::kForward:
+      return sizes.n < 16;
+    case Form::kTransposed:
+      return sizes.k < 64 || (sizes.m > 64 && sizes.k * sizes.n <= 1 << 19);
+    case Form::kOuter:
+      return sizes.n < 64;
   }
   return false;
 }

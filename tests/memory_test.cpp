@@ -376,6 +376,38 @@ out result "y" %1
   EXPECT_NE(plan.value_offset[2], plan.value_offset[1]);
 }
 
+// A replica's part of a variable is updated where it lies.
+TEST(Memory, AShardIsUpdatedWhereItLiesInItsVariable) {
+  auto step = [](const std::string& sizes, const std::string& cut, const std::string& more = "") {
+    return parse_graph("graph step mesh {'data': 2}\nin %w variable \"w\" f32" + sizes + "\nin %g data \"g\" f32" + sizes + " " + cut + R"(
+in %lr scalar "lr" f32[]
+%s = shard(%w) )" + cut +
+                       R"(
+%u = sgd_update(%s, %g, %lr) )" +
+                       cut + R"( @update
+%new = all_gather(%u)
+)" + more + "out variable \"w\" %new\n");
+  };
+  auto inside = [](const Graph& graph) {
+    const MemoryPlan plan = plan_of(graph);
+    return std::pair{plan.inside[3], plan.inside[4]};
+  };
+  using Pair = std::pair<ValueId, ValueId>;
+  Graph graph = step("[16,16]", "('data', None)");
+  EXPECT_EQ(inside(graph), (Pair{0, 0}));
+  MemoryPlan plan = plan_of(graph);
+  for (ValueId part : {3, 4})
+    for (int64_t device : {0, 1}) EXPECT_EQ(offset_of(plan, graph, part, device), device * 8 * 16 * 4);
+  EXPECT_EQ(offset_of(plan, graph, 5, 1), 0);
+  EXPECT_EQ(plan.arena_bytes, 1024 + 512 + 64);  // w, a half of g, lr
+  const Pair nowhere{kNoValue, kNoValue};
+  EXPECT_EQ(inside(step("[16,16]", "(None, 'data')")), nowhere);  // columns do not lie together
+  EXPECT_EQ(inside(step("[1,256]", "(None, 'data')")), (Pair{0, 0}));
+  EXPECT_EQ(inside(step("[16,15]", "('data', None)")), nowhere);  // the second half would begin within a cache line
+  EXPECT_EQ(inside(step("[16,16]", "('data', None)", "out result \"part\" %u\n")), nowhere);
+  EXPECT_EQ(inside(step("[16,16]", "('data', None)", "%late = exp(%w)\nout result \"late\" %late\n")), nowhere);
+}
+
 // One training step of `layers` square layers of 64, batch 4, as a trainer writes it: all updates at the end.
 Graph deep_step(int layers) {
   Graph graph;

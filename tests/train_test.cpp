@@ -166,6 +166,26 @@ TEST(Train, GradientsAndCommunicationAreCounted) {
   EXPECT_GT(difference(gradient, std::vector<float>(gradient.size(), 0.f)), 0);
 }
 
+// Replicas that each update a part of a large kernel, where it lies in it, and gather the others: every optimizer, even and uneven parts.
+TEST(Train, PartsUpdatedInPlaceEqualOneDevice) {
+  auto kernel = [](const Optimizer& optimizer, const Case& c) {
+    Trainer trainer(Sequential({Input({256}), Dense(160, {.activation = "relu"}), Dense(16, {.activation = "softmax"})}, {.name = "wide"}),
+                    {.optimizer = optimizer, .loss = "sparse_categorical_crossentropy"}, distribution_of(c), {.batch_size = 24, .seed = 7});
+    auto data = make_synthetic_dataset(trainer.fields(StepKind::kTrain), 24, 3);
+    trainer.fit(*data, {.epochs = 4, .callbacks = {}});
+    const std::vector<ValueId>& inside = trainer.program(StepKind::kTrain, 24).memory[0].inside;
+    EXPECT_EQ(std::any_of(inside.begin(), inside.end(), [](ValueId id) { return id != kNoValue; }), c.shape[0] > 1);
+    return trainer.weight("wide/dense/kernel");
+  };
+  for (const Optimizer& optimizer : std::vector<Optimizer>{SGD(0.1), SGD(0.1, {.momentum = 0.9}), Adam(0.001)}) {
+    const std::vector<float> alone = kernel(optimizer, {{1}, {"data"}, {}, "data"});
+    for (int64_t n : {2, 3, 4}) EXPECT_LT(difference(kernel(optimizer, {{n}, {"data"}, {}, "data"}), alone), 1e-4) << n << " devices";
+  }
+  EXPECT_LT(
+      difference(kernel(Adam(0.001), {{2, 2}, {"data", "model"}, kColumns, "data"}), kernel(Adam(0.001), {{1}, {"data"}, {}, "data"})),
+      1e-4);
+}
+
 // A data set whose disk fails when it has been read often enough.
 class Failing : public Dataset {
  public:

@@ -100,7 +100,7 @@ struct OpDef {
   int absorbed_operand = -1;
   std::string absorbed_op = "", absorbing = "";
   std::vector<int> in_place = {};  // operands whose buffer result 0 may take over when the shapes agree
-  int updates = 0;  // of so many leading operands result i is the next state of operand i, whose buffer it may take over
+  int updates = 0;                 // of so many leading operands result i is the next state of operand i, whose buffer it may take over
   bool elementwise_body = false;   // runs "body" over all operands, element by element, all operands of an element read before its results
                                   // are written: as with `elementwise`, every result may take over the buffer of every operand of its shape
 

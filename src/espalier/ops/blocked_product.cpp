@@ -14,15 +14,15 @@
 namespace espalier::ops {
 namespace {
 
-// Sizes in elements. Blocks of operands fit a 1 MiB second-level cache with room for what streams by. A tile of c of 14 x 64 is two blocks of
-// sums that fill the registers of AVX-512.
+// Sizes in elements. Blocks of operands fit a 1 MiB second-level cache with room for what streams by. A tile of c of 14 x 64 is two blocks
+// of sums that fill the registers of AVX-512.
 constexpr int64_t kForwardColumns = 128, kForwardDepth = 512;  // the block of b, copied
 constexpr int64_t kAhead = 8;                                  // rows of b between what is copied and what is fetched
 // For few rows of a, which do not pay for copies, b goes by in place: in shallow blocks when it comes from memory, so that several rows of
 // it stream at once, in deep ones when it is in the cache.
 constexpr int64_t kFewRows = 64, kThinColumns = 256, kShallow = 32, kDeep = 128, kInCache = 1 << 19;
-constexpr int64_t kThinResult = 1 << 17;                        // elements of c that stay in the cache meanwhile
-constexpr int64_t kGroupRows = 128, kPanelRows = 64;            // rows of a that are transposed at a time, and those of one panel
+constexpr int64_t kThinResult = 1 << 17;                             // elements of c that stay in the cache meanwhile
+constexpr int64_t kGroupRows = 128, kPanelRows = 64;                 // rows of a that are transposed at a time, and those of one panel
 constexpr int64_t kTransposedColumns = 14, kTransposedDepth = 1024;  // the block of b, in place
 constexpr int64_t kOuterColumns = 64, kOuterRows = 14, kOuterDepth = 1024;
 constexpr int64_t kOuterGroup = 112;  // rows of c whose part of a is transposed at a time: whole tiles, whole cache lines of a
@@ -220,8 +220,11 @@ class Forward final : public Form {
     const bool by_columns = (n + width - 1) / width >= threads;
     const Cut rows(m, m, by_columns ? 1 : threads);
     const Cut columns(n, width, by_columns ? threads : 1, width);
-    kernels_ = BlockKernels(rows, columns, Cut(k, copies_ ? kForwardDepth : in_cache_ ? kDeep : kShallow), a_stride,
-                            copies_ ? columns.block() : b_stride, c_stride);
+    kernels_ = BlockKernels(rows, columns,
+                            Cut(k, copies_     ? kForwardDepth
+                                   : in_cache_ ? kDeep
+                                               : kShallow),
+                            a_stride, copies_ ? columns.block() : b_stride, c_stride);
   }
   bool complete() const override { return kernels_.complete(); }
   int64_t scratch_elements() const override { return copies_ ? threads_ * block_elements() : 0; }
@@ -276,8 +279,8 @@ class Forward final : public Form {
   BlockKernels kernels_;
 };
 
-// Forward with each thread summing over a part of k: it then reads those rows of b, a weight, that it also updates (Outer), and only partial
-// sums move between the cores. For a b that stays in the cache and is larger than they are.
+// Forward with each thread summing over a part of k: it then reads those rows of b, a weight, that it also updates (Outer), and only
+// partial sums move between the cores. For a b that stays in the cache and is larger than they are.
 class ByTerms final : public Form {
  public:
   ByTerms(int64_t m, int64_t n, int64_t k, int64_t a_stride, int64_t b_stride, int64_t c_stride, int threads)
@@ -360,8 +363,8 @@ class Transposed final : public Form {
           multiply(at.b + l, panels, result, rows, columns, nl, l == 0 ? Sum::kStart : Sum::kGoOn);
         });
         for_blocks({0, rows}, panel_, [&](int64_t i, int64_t ni) {
-          transpose(result + i * n_ + columns.begin * panel_, panel_, at.c + (first + i) * c_stride_ + columns.begin, c_stride_, columns.size(),
-                    ni);
+          transpose(result + i * n_ + columns.begin * panel_, panel_, at.c + (first + i) * c_stride_ + columns.begin, c_stride_,
+                    columns.size(), ni);
         });
       });
     }
@@ -394,9 +397,16 @@ class Outer final : public Form {
         c_stride_(mode == ProductMode::kHandOver ? n : c_stride),
         mode_(mode),
         copies_(k * n <= kInCache ? threads : 1),
-        width_(std::min(k <= kFewTerms ? kWidestColumns : k <= kShortSums ? kWideColumns : kOuterColumns, n)),
-        kernels_(Cut(m, k <= kFewTerms ? kWidestRows : k <= kShortSums ? kWideRows : kOuterRows, threads), Cut(n, width_),
-                 Cut(k, kOuterDepth), k, width_, c_stride_) {}
+        width_(std::min(k <= kFewTerms    ? kWidestColumns
+                        : k <= kShortSums ? kWideColumns
+                                          : kOuterColumns,
+                        n)),
+        kernels_(Cut(m,
+                     k <= kFewTerms    ? kWidestRows
+                     : k <= kShortSums ? kWideRows
+                                       : kOuterRows,
+                     threads),
+                 Cut(n, width_), Cut(k, kOuterDepth), k, width_, c_stride_) {}
   bool complete() const override { return kernels_.complete(); }
   int64_t scratch_elements() const override { return copies_ * panels_elements() + threads_ * thread_elements(); }
 
@@ -465,16 +475,15 @@ std::unique_ptr<Form> choose(const MatrixView& a, const MatrixView& b, const Mat
     for (int64_t extent : {view->sizes[0], view->sizes[1], view->strides[0], view->strides[1]})
       if (extent > std::numeric_limits<libxsmm_blasint>::max()) return nullptr;
   const int64_t m = a.sizes[0], k = a.sizes[1], n = b.sizes[1];
-  // Where the other library is as fast or faster, it has the product: with few columns mostly zeros would be multiplied, with few terms mostly
-  // transposed, and a b that stays in the cache costs it little to copy.
+  // Where the other library is as fast or faster, it has the product: with few columns mostly zeros would be multiplied, with few terms
+  // mostly transposed, and a b that stays in the cache costs it little to copy.
   if (contiguous(a, 0) && contiguous(b, 1) && n >= kPanelRows)
     return std::make_unique<Outer>(m, n, k, a.strides[1], b.strides[0], c.strides[0], mode, threads);
   if (mode != ProductMode::kWrite) return nullptr;
   const bool forward = contiguous(a, 1) && contiguous(b, 1) && n >= kSide;
   if (forward && threads > 1 && m > kFewRows && k * n <= kInCache && threads * m < k)
     return std::make_unique<ByTerms>(m, n, k, a.strides[0], b.strides[0], c.strides[0], threads);
-  if (forward)
-    return std::make_unique<Forward>(m, n, k, a.strides[0], b.strides[0], c.strides[0], threads);
+  if (forward) return std::make_unique<Forward>(m, n, k, a.strides[0], b.strides[0], c.strides[0], threads);
   if (contiguous(a, 1) && contiguous(b, 0) && k >= kPanelRows && (m <= kFewRows || k * n > kInCache))
     return std::make_unique<Transposed>(m, n, k, a.strides[0], b.strides[1], c.strides[0], threads);
   return nullptr;

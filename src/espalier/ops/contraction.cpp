@@ -90,8 +90,8 @@ MatmulPrimitive handed_over(const MatmulPrimitive& product, int64_t elements, in
 }
 
 MatmulPrimitive zeros_handed_over(int64_t elements) {
-  return {.run = [zeros = std::vector<float>(static_cast<size_t>(std::min<int64_t>(elements, kTileElements))), elements](
-                     const ProductCall& call) {
+  return {.run = [zeros = std::vector<float>(static_cast<size_t>(std::min<int64_t>(elements, kTileElements))),
+                  elements](const ProductCall& call) {
     for (int64_t first = 0; first < elements; first += kTileElements)
       (*call.consume)(first, std::min<int64_t>(kTileElements, elements - first), zeros.data());
   }};

@@ -78,11 +78,8 @@ Kernel product_update_kernel(const LocalOp& op, size_t state, TileFunction updat
   return {.run =
               [product, apply, state](const KernelCall& call) {
                 const Consume consume = [&](int64_t first, int64_t count, const float* values) { apply(call, first, count, values); };
-                product.run({.a = call.operands[state],
-                             .b = call.operands[state + 1],
-                             .c = nullptr,
-                             .scratch = call.scratch,
-                             .consume = &consume});
+                product.run(
+                    {.a = call.operands[state], .b = call.operands[state + 1], .c = nullptr, .scratch = call.scratch, .consume = &consume});
               },
           .scratch_bytes = product.scratch_bytes};
 }

@@ -2,8 +2,8 @@
 // Memory: every buffer gets an offset in one arena a device, and the arena's size is the peak, exactly. State (variables, optimizer state)
 // lies at its start, at offsets that all programs of a model share; behind it come the buffers of one program, placed by best fit on
 // decreasing size over their lifetimes. Views share their operand's buffer, updates take over the buffer of what they replace (donation),
-// elementwise ops write over an operand that dies. A replica that updates its part of a variable does so where the part lies, and gathers the
-// others around it. Kernels' scratch space is planned like any buffer. Last pass: the order of ops is final.
+// elementwise ops write over an operand that dies. A replica that updates its part of a variable does so where the part lies, and gathers
+// the others around it. Kernels' scratch space is planned like any buffer. Last pass: the order of ops is final.
 #include <map>
 #include <string>
 #include <vector>

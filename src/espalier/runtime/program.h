@@ -1,6 +1,7 @@
 #pragma once
 // A device's straight list of steps: kernel calls and collectives with arena offsets. Devices of one class (equal local shapes)
-// whose offsets agree share a Program; their kernels may differ, since some depend on where a part begins. Views and ops without a single result element cost no step.
+// whose offsets agree share a Program; their kernels may differ, since some depend on where a part begins. Views and ops without a single
+// result element cost no step.
 //
 // Peers read a collective's buffers directly, so a step that overwrites one has to wait until they are done. Which step that is follows
 // from the offsets, once, here: `drains`. A device thus never waits at the end of a collective, but at the first step that needs its
