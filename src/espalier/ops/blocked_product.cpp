@@ -211,8 +211,8 @@ class Forward final : public Form {
  public:
   Forward(int64_t m, int64_t n, int64_t k, int64_t a_stride, int64_t b_stride, int64_t c_stride, int threads)
       : Form(m, n, k, threads),
-        copies_(m > kFewRows),
         in_cache_(k * n <= kInCache),
+        copies_(m > kFewRows && !in_cache_),
         a_stride_(a_stride),
         b_stride_(b_stride),
         c_stride_(c_stride) {
@@ -274,7 +274,7 @@ class Forward final : public Form {
     });
   }
 
-  bool copies_, in_cache_;
+  bool in_cache_, copies_;
   int64_t a_stride_, b_stride_, c_stride_;
   BlockKernels kernels_;
 };
@@ -284,26 +284,25 @@ class Forward final : public Form {
 class ByTerms final : public Form {
  public:
   ByTerms(int64_t m, int64_t n, int64_t k, int64_t a_stride, int64_t b_stride, int64_t c_stride, int threads)
-      : Form(m, n, k, threads), a_stride_(a_stride), b_stride_(b_stride), c_stride_(c_stride), depth_(k, kForwardDepth, threads) {
-    const Cut rows(m, m), columns(n, kForwardColumns);
-    to_c_ = BlockKernels(rows, columns, depth_, a_stride, columns.block(), c_stride);
-    to_sums_ = BlockKernels(rows, columns, depth_, a_stride, columns.block(), n);
+      : Form(m, n, k, threads), a_stride_(a_stride), b_stride_(b_stride), c_stride_(c_stride), depth_(k, kDeep, threads) {
+    const Cut rows(m, m), columns(n, kThinColumns);
+    to_c_ = BlockKernels(rows, columns, depth_, a_stride, b_stride, c_stride);
+    to_sums_ = BlockKernels(rows, columns, depth_, a_stride, b_stride, n);
   }
   bool complete() const override { return to_c_.complete() && to_sums_.complete(); }
-  int64_t scratch_elements() const override { return threads_ * block_elements() + (threads_ - 1) * m_ * n_; }
+  int64_t scratch_elements() const override { return (threads_ - 1) * m_ * n_; }
 
   void run(const ProductCall& call) const override {
     const Buffers at = buffers(call);
-    float* const sums = at.scratch + threads_ * block_elements();
+    float* const sums = at.scratch;
     const Cut to_add(m_, m_, threads_);
 #pragma omp parallel num_threads(threads_)
     {
       const int64_t thread = omp_get_thread_num();
-      float* const block = at.scratch + thread * block_elements();
       if (thread == 0)
-        multiply(at.a, at.b, at.c, to_c_, block);
+        multiply(at.a, at.b, at.c, to_c_);
       else
-        multiply(at.a, at.b, sums + (thread - 1) * m_ * n_, to_sums_, block);
+        multiply(at.a, at.b, sums + (thread - 1) * m_ * n_, to_sums_);
 #pragma omp barrier
       const Part rows = to_add.own();
       for (int64_t i = rows.begin; i < rows.end; ++i)
@@ -312,15 +311,11 @@ class ByTerms final : public Form {
   }
 
  private:
-  int64_t block_elements() const { return to_c_.columns().block() * depth_.block(); }
-
-  void multiply(const float* a, const float* b, float* c, const BlockKernels& kernels, float* block) const {
+  void multiply(const float* a, const float* b, float* c, const BlockKernels& kernels) const {
     const Part depth = depth_.own();
-    const int64_t width = kernels.columns().block();
-    for_blocks({0, n_}, width, [&](int64_t j, int64_t nj) {
+    for_blocks({0, n_}, kernels.columns().block(), [&](int64_t j, int64_t nj) {
       for_blocks(depth, depth_.block(), [&](int64_t l, int64_t nl) {
-        copy_block(b + l * b_stride_ + j, b_stride_, block, width, nl, nj);
-        kernels(m_, nj, nl, l == depth.begin ? Sum::kStart : Sum::kGoOn, a + l, block, c + j);
+        kernels(m_, nj, nl, l == depth.begin ? Sum::kStart : Sum::kGoOn, a + l, b + l * b_stride_ + j, c + j);
       });
     });
   }
@@ -386,8 +381,8 @@ class Transposed final : public Form {
   BlockKernels kernels_;
 };
 
-// Each thread takes rows of c, and transposes those of a as it needs them. b is copied into panels of columns and scaled on the way: once
-// for all threads, or by each for itself when it is so small that waiting for the others would cost more.
+// Each thread takes rows of c, and transposes those of a as it needs them. b is read in place while it stays in the cache; else, or to
+// be scaled, all threads together copy it into panels of columns.
 class Outer final : public Form {
  public:
   Outer(int64_t m, int64_t n, int64_t k, int64_t a_stride, int64_t b_stride, int64_t c_stride, ProductMode mode, int threads)
@@ -396,7 +391,7 @@ class Outer final : public Form {
         b_stride_(b_stride),
         c_stride_(mode == ProductMode::kHandOver ? n : c_stride),
         mode_(mode),
-        copies_(k * n <= kInCache ? threads : 1),
+        copies_(k * n > kInCache || mode == ProductMode::kAdd),
         width_(std::min(k <= kFewTerms    ? kWidestColumns
                         : k <= kShortSums ? kWideColumns
                                           : kOuterColumns,
@@ -406,34 +401,33 @@ class Outer final : public Form {
                      : k <= kShortSums ? kWideRows
                                        : kOuterRows,
                      threads),
-                 Cut(n, width_), Cut(k, kOuterDepth), k, width_, c_stride_) {}
+                 Cut(n, width_), Cut(k, kOuterDepth), k, copies_ ? width_ : b_stride, c_stride_) {}
   bool complete() const override { return kernels_.complete(); }
-  int64_t scratch_elements() const override { return copies_ * panels_elements() + threads_ * thread_elements(); }
+  int64_t scratch_elements() const override { return panels_elements() + threads_ * thread_elements(); }
 
   void run(const ProductCall& call) const override {
     const Buffers at = buffers(call);
-    const Cut to_copy(k_, k_, copies_ == 1 ? threads_ : 1);
+    const Cut to_copy(k_, k_, threads_);
 #pragma omp parallel num_threads(threads_)
     {
-      const int64_t thread = omp_get_thread_num();
-      float* const panels = at.scratch + (copies_ == 1 ? 0 : thread * panels_elements());
-      float* const a_rows = at.scratch + copies_ * panels_elements() + thread * thread_elements();
+      float* const a_rows = at.scratch + panels_elements() + omp_get_thread_num() * thread_elements();
       float* const tiles = a_rows + kOuterGroup * k_;  // a row of them, to hand over
-      const Part depth = to_copy.own();
-      for (int64_t l = depth.begin; l < depth.end; ++l)
-        for_blocks({0, n_}, width_,
-                   [&](int64_t j, int64_t nj) { copy_scaled(at.b + l * b_stride_ + j, panels + j * k_ + l * width_, nj, call.scale); });
-      if (copies_ < threads_) {
+      const float* const b = copies_ ? at.scratch : at.b;
+      if (copies_) {
+        const Part depth = to_copy.own();
+        for (int64_t l = depth.begin; l < depth.end; ++l)
+          for_blocks({0, n_}, width_,
+                     [&](int64_t j, int64_t nj) { copy_scaled(at.b + l * b_stride_ + j, at.scratch + j * k_ + l * width_, nj, call.scale); });
 #pragma omp barrier
       }
       for_blocks(kernels_.rows().own(), kOuterGroup, [&](int64_t first, int64_t size) {
         transpose(at.a + first, a_stride_, a_rows, k_, k_, size);
         for_blocks({0, size}, kernels_.rows().block(), [&](int64_t i, int64_t ni) {
           if (mode_ == ProductMode::kHandOver) {
-            multiply(a_rows + i * k_, panels, tiles, ni, false);
+            multiply(a_rows + i * k_, b, tiles, ni, false);
             (*call.consume)((first + i) * n_, ni * n_, tiles);
           } else {
-            multiply(a_rows + i * k_, panels, at.c + (first + i) * c_stride_, ni, k_ > kShortSums);
+            multiply(a_rows + i * k_, b, at.c + (first + i) * c_stride_, ni, k_ > kShortSums);
           }
         });
       });
@@ -442,23 +436,23 @@ class Outer final : public Form {
 
  private:
   // A row of tiles, each fetched from memory while the one before it is made.
-  void multiply(const float* a_rows, const float* panels, float* c, int64_t rows, bool fetch) const {
+  void multiply(const float* a_rows, const float* b, float* c, int64_t rows, bool fetch) const {
     for_blocks({0, n_}, width_, [&](int64_t j, int64_t nj) {
       if (fetch) prefetch(j + nj < n_ ? c + j + nj : c + rows * c_stride_, c_stride_, rows, width_);
       for_blocks({0, k_}, kernels_.depth().block(), [&](int64_t l, int64_t nl) {
         const Sum sum = mode_ == ProductMode::kAdd || l > 0 ? Sum::kGoOn : Sum::kStart;
-        kernels_(rows, nj, nl, sum, a_rows + l, panels + j * k_ + l * width_, c + j);
+        kernels_(rows, nj, nl, sum, a_rows + l, copies_ ? b + j * k_ + l * width_ : b + l * b_stride_ + j, c + j);
       });
     });
   }
 
   // What a thread has for itself.
   int64_t thread_elements() const { return kOuterGroup * k_ + (mode_ == ProductMode::kHandOver ? kernels_.rows().block() * n_ : 0); }
-  int64_t panels_elements() const { return (n_ + width_ - 1) / width_ * width_ * k_; }
+  int64_t panels_elements() const { return copies_ ? (n_ + width_ - 1) / width_ * width_ * k_ : 0; }
 
   int64_t a_stride_, b_stride_, c_stride_;
   ProductMode mode_;
-  int64_t copies_;  // of b
+  bool copies_;
   int64_t width_;
   BlockKernels kernels_;
 };
