@@ -22,16 +22,23 @@ function(espalier_folder name)
   set_property(GLOBAL APPEND PROPERTY ESPALIER_LIBRARIES espalier_${name})
 endfunction()
 
-# A source of a folder that needs a library which may be missing: then NAME_absent.cpp, its stub, takes its place.
-function(espalier_backend folder name library)  # and the libraries that it needs
-  set(present ${PROJECT_SOURCE_DIR}/src/espalier/${folder}/${name}.cpp)
-  set(absent ${PROJECT_SOURCE_DIR}/src/espalier/${folder}/${name}_absent.cpp)
-  if(TARGET ${library})
-    target_link_libraries(espalier_${folder} PUBLIC ${library} ${ARGN})
-    set_source_files_properties(${absent} PROPERTIES HEADER_FILE_ONLY ON)
-  else()
-    set_source_files_properties(${present} PROPERTIES HEADER_FILE_ONLY ON)
+# A source of a folder that cannot be built everywhere: where it is not `present`, NAME_absent.cpp, its stub, takes its place.
+function(espalier_alternative folder name present)
+  set(left_out ${name}.cpp)
+  if(present)
+    set(left_out ${name}_absent.cpp)
   endif()
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/espalier/${folder}/${left_out} PROPERTIES HEADER_FILE_ONLY ON)
+endfunction()
+
+# One that needs a library which may be missing.
+function(espalier_backend folder name library)  # and the libraries that it needs
+  set(present FALSE)
+  if(TARGET ${library})
+    set(present TRUE)
+    target_link_libraries(espalier_${folder} PUBLIC ${library} ${ARGN})
+  endif()
+  espalier_alternative(${folder} ${name} ${present})
 endfunction()
 
 function(espalier_op_registry)

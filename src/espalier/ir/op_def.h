@@ -94,13 +94,15 @@ struct OpDef {
   bool random = false;      // a function of attributes and position only; exempt from the gradient check
   // The op that is this one followed by an elementwise body on its result ("" when there is none): what fusion turns it into.
   std::string with_epilogue = "";
+  // Of so many leading operands result i is the next state of operand i, whose buffer it may take over. What decays from step to step ends
+  // as zero: such kernels flush subnormal numbers.
+  int updates = 0;
   // The op that is this one and the maker of operand `absorbed_operand`, when that is an `absorbed_op`, together: `absorbing` has this op's
   // operands with the maker's in the place of that one, and the attributes of both. For operands that are large and needed for nothing
   // else.
   int absorbed_operand = -1;
   std::string absorbed_op = "", absorbing = "";
   std::vector<int> in_place = {};  // operands whose buffer result 0 may take over when the shapes agree
-  int updates = 0;                 // of so many leading operands result i is the next state of operand i, whose buffer it may take over
   bool elementwise_body = false;   // runs "body" over all operands, element by element, all operands of an element read before its results
                                   // are written: as with `elementwise`, every result may take over the buffer of every operand of its shape
 

@@ -26,6 +26,7 @@ extern const OpDef adam_update{
                    {"epsilon", AttrKind::kNumber},
                    {"weight_decay", AttrKind::kNumber}},
     .tile = tile::adam_update,
+    .updates = 3,
     .absorbed_operand = 3,
     .absorbed_op = "matmul",
     .absorbing = "matmul_adam_update",

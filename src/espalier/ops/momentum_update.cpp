@@ -28,6 +28,7 @@ extern const OpDef momentum_update{
     .operand_count = 4,
     .attributes = {{"momentum", AttrKind::kNumber}, {"nesterov", AttrKind::kInteger}},
     .tile = tile::momentum_update,
+    .updates = 2,
     .absorbed_operand = 2,
     .absorbed_op = "matmul",
     .absorbing = "matmul_momentum_update",

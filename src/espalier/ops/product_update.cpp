@@ -6,6 +6,7 @@
 #include <array>
 #include <memory>
 
+#include "espalier/base/subnormals.h"
 #include "espalier/ops/contraction.h"
 #include "espalier/ops/tile_program.h"
 
@@ -23,6 +24,7 @@ class Update {
   }
 
   void operator()(const KernelCall& call, int64_t first, int64_t count, const float* gradient) const {
+    const FlushSubnormals flush;
     alignas(64) std::array<std::array<float, kTileElements>, kMostScalars> scalars;
     const float* in[kMostState + 1 + kMostScalars];
     float* out[kMostState];

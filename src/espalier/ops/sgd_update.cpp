@@ -8,6 +8,7 @@ extern const OpDef sgd_update{
     .doc = "w, g, learning_rate -> w - learning_rate g",
     .operand_count = 3,
     .tile = tile::sgd_update,
+    .updates = 1,
     .absorbed_operand = 1,
     .absorbed_op = "matmul",
     .absorbing = "matmul_update",

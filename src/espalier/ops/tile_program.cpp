@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <optional>
 
+#include "espalier/base/subnormals.h"
 #include "espalier/ops/parallel.h"
 
 namespace espalier::ops {
@@ -19,7 +21,7 @@ void copy_tile(const Attrs&, const float* const* in, float* const* out, int n) {
 }  // namespace
 
 TileProgram tile_program(const OpDef& def, const Attrs& attrs, int operands) {
-  TileProgram program{.inputs = operands, .values = operands + def.result_count};
+  TileProgram program{.inputs = operands, .values = operands + def.result_count, .flushes_subnormals = def.updates > 0};
   TileStep step{.run = def.tile, .attrs = attrs};
   for (int i = 0; i < operands; ++i) step.in.push_back(i);
   for (int r = 0; r < def.result_count; ++r) step.out.push_back(operands + r);
@@ -37,6 +39,7 @@ TileProgram tile_program(const Graph& body) {
     for (ValueId id : op.operands) step.in.push_back(number[static_cast<size_t>(id)]);
     for (ValueId id : op.results) step.out.push_back(number[static_cast<size_t>(id)] = program.values++);
     program.steps.push_back(std::move(step));
+    program.flushes_subnormals = program.flushes_subnormals || op.def->updates > 0;
   }
   for (const Output& output : body.outputs) {
     int value = number[static_cast<size_t>(output.value)];
@@ -286,6 +289,8 @@ Kernel tile_kernel(TileProgram program, const std::vector<Dims>& operands, const
     int64_t work = bound->loop.elements * static_cast<int64_t>(bound->program.steps.size() + 1);
     if (tiles == 0) return;
     parallel_for(threads, tiles, work, [&](int64_t first, int64_t last) {
+      std::optional<FlushSubnormals> flush;
+      if (bound->program.flushes_subnormals) flush.emplace();
       constexpr int kStackSlots = 16;  // 64 KiB; larger bodies are rare enough to pay an allocation
       alignas(64) float stack[kStackSlots * kTileElements];
       std::unique_ptr<float[]> heap;

@@ -23,6 +23,7 @@ struct TileProgram {
   int inputs = 0, values = 0;
   std::vector<TileStep> steps = {};
   std::vector<int> outputs = {};
+  bool flushes_subnormals = false;  // as updates do
 };
 
 TileProgram tile_program(const OpDef& def, const Attrs& attrs, int operands);

@@ -1,7 +1,5 @@
 #include "espalier/ops/tile_update.h"
 
-#include <limits>
-
 #include "espalier/ops/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -13,12 +11,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace espalier::ops::HWY_NAMESPACE {
 namespace {
-
-// Moments of what has no gradient any more decay until they are subnormal, where most processors compute many times slower: zero instead.
-template <class D, class V>
-HWY_INLINE V without_subnormal(D d, V x) {
-  return hn::IfThenZeroElse(hn::Lt(hn::Abs(x), hn::Set(d, std::numeric_limits<float>::min())), x);
-}
 
 struct Sgd {
   template <class D>
@@ -35,7 +27,7 @@ struct Momentum {
   HWY_INLINE void operator()(D d, const float* const* from, float* const* to) const {
     const auto w = hn::LoadU(d, from[0]), g = hn::LoadU(d, from[2]), rate = hn::LoadU(d, from[3]);
     const auto decay = hn::Set(d, momentum), step = hn::Mul(rate, g);
-    const auto m = without_subnormal(d, hn::MulSub(decay, hn::LoadU(d, from[1]), step));
+    const auto m = hn::MulSub(decay, hn::LoadU(d, from[1]), step);
     const auto move = nesterov ? hn::MulSub(decay, m, step) : m;
     hn::StoreU(hn::Add(w, move), d, to[0]);
     hn::StoreU(m, d, to[1]);
@@ -49,8 +41,8 @@ struct Adam {
     auto w = hn::LoadU(d, from[0]), m = hn::LoadU(d, from[1]), v = hn::LoadU(d, from[2]);
     const auto g = hn::LoadU(d, from[3]), rate = hn::LoadU(d, from[4]), learning_rate = hn::LoadU(d, from[5]);
     w = hn::NegMulAdd(hn::Mul(w, hn::Set(d, weight_decay)), learning_rate, w);
-    m = without_subnormal(d, hn::MulAdd(hn::Sub(g, m), hn::Set(d, keep_1), m));
-    v = without_subnormal(d, hn::MulAdd(hn::Sub(hn::Mul(g, g), v), hn::Set(d, keep_2), v));
+    m = hn::MulAdd(hn::Sub(g, m), hn::Set(d, keep_1), m);
+    v = hn::MulAdd(hn::Sub(hn::Mul(g, g), v), hn::Set(d, keep_2), v);
     w = hn::Sub(w, hn::Div(hn::Mul(m, rate), hn::Add(hn::Sqrt(v), hn::Set(d, epsilon))));
     hn::StoreU(w, d, to[0]);
     hn::StoreU(m, d, to[1]);

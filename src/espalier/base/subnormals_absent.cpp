@@ -1,0 +1,8 @@
+#include "espalier/base/subnormals.h"
+
+namespace espalier {
+
+FlushSubnormals::FlushSubnormals() = default;
+FlushSubnormals::~FlushSubnormals() = default;
+
+}  // namespace espalier
