@@ -257,8 +257,8 @@ TEST(Cli, PlanReportsTheBatchAndWhatIsSent) {
     EXPECT_GT(one["reason"].get<std::string>().size(), 10u);
     sum += one["bytes"].get<int64_t>();
   }
-  // Each device updates half of a large kernel and receives the other half, 4 bytes a parameter over two. Merging the gradients would double
-  // that (2 S (n-1)/n of an all-reduce): the activations and their gradients are less, since the batch is smaller than the layers.
+  // Each device updates half of a large kernel and receives the other half, 4 bytes a parameter over two. Merging the gradients would
+  // double that (2 S (n-1)/n of an all-reduce): the activations and their gradients are less, since the batch is smaller than the layers.
   const int64_t large = 784 * 512 + 512 * 512, small = 512 + 512 + 512 * 10 + 10, parameters = large + small;
   EXPECT_GT(sum, 4 * large / 2 + 4 * small);
   EXPECT_LT(sum, 4 * parameters);

@@ -1,6 +1,6 @@
-#include <xmmintrin.h>
-
 #include "espalier/base/subnormals.h"
+
+#include <xmmintrin.h>
 
 namespace espalier {
 namespace {

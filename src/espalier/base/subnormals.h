@@ -4,7 +4,8 @@
 
 namespace espalier {
 
-// While it lives, the calling thread reads them as zero and makes zero instead of them. Where the processor has no such mode it does nothing.
+// While it lives, the calling thread reads them as zero and makes zero instead of them. Where the processor has no such mode it does
+// nothing.
 class FlushSubnormals {
  public:
   FlushSubnormals();

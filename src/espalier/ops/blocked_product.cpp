@@ -206,7 +206,8 @@ class Form {
   const int threads_;
 };
 
-// Each thread takes columns of c, or rows where there are too few columns. b is copied block by block when there are enough rows.
+// Each thread takes columns of c, or rows where there are too few columns. b is copied block by block when it comes from memory and there
+// are enough rows.
 class Forward final : public Form {
  public:
   Forward(int64_t m, int64_t n, int64_t k, int64_t a_stride, int64_t b_stride, int64_t c_stride, int threads)
@@ -280,7 +281,8 @@ class Forward final : public Form {
 };
 
 // Forward with each thread summing over a part of k: it then reads those rows of b, a weight, that it also updates (Outer), and only
-// partial sums move between the cores. For a b that stays in the cache and is larger than they are.
+// partial sums move between the cores. For a b that stays in the cache and is larger than they are. The order of additions depends on the
+// number of threads, as oneDNN's may.
 class ByTerms final : public Form {
  public:
   ByTerms(int64_t m, int64_t n, int64_t k, int64_t a_stride, int64_t b_stride, int64_t c_stride, int threads)
@@ -416,8 +418,9 @@ class Outer final : public Form {
       if (copies_) {
         const Part depth = to_copy.own();
         for (int64_t l = depth.begin; l < depth.end; ++l)
-          for_blocks({0, n_}, width_,
-                     [&](int64_t j, int64_t nj) { copy_scaled(at.b + l * b_stride_ + j, at.scratch + j * k_ + l * width_, nj, call.scale); });
+          for_blocks({0, n_}, width_, [&](int64_t j, int64_t nj) {
+            copy_scaled(at.b + l * b_stride_ + j, at.scratch + j * k_ + l * width_, nj, call.scale);
+          });
 #pragma omp barrier
       }
       for_blocks(kernels_.rows().own(), kOuterGroup, [&](int64_t first, int64_t size) {

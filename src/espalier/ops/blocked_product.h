@@ -1,8 +1,12 @@
 #pragma once
 // Matrix products of two plain matrices from libxsmm's small ones: blocks that stay in the second-level cache while everything else streams
-// by. A large operand is read where it lies when the other one has few rows, and otherwise copied block by block while the block is in use;
-// activations are transposed where that lets the weights be read as they are. oneDNN copies a weight matrix at every call, three times a
-// step, which for a batch of few rows takes longer than the product. `bench/table products` compares.
+// by. Weights are read where they lie when they stay in the cache or the batch has few rows, and otherwise copied block by block while the
+// block is in use; activations are transposed where that lets the weights be read as they are. oneDNN copies a weight matrix at every call,
+// three times a step, which for a batch of few rows takes longer than the product. `bench/table products` compares. What is left to it is
+// said where the form is chosen.
+//
+// Cores may not share a cache, and a line that one of them wrote is then slow to come by: threads divide a product so that each reads the
+// part of a weight that it also updates.
 //
 // Three forms cover a dense layer; c is row-major in all of them:
 //   forward     a (m, k) and b (k, n) row-major: activations times weights

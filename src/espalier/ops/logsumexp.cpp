@@ -45,7 +45,7 @@ void unit_of_rows(const ReductionWalk& walk, const float* first, float* to, int6
 
 Kernel cpu(const LocalOp& op) {
   return {.run = [walk = reduction_walk(op.operands[0].shape, op.attrs->integers("dims")), threads = op.threads](const KernelCall& call) {
-    parallel_for(threads, walk.units, walk.elements, [&](int64_t begin, int64_t end) {
+    parallel_for(threads, walk.units, exp_work(walk.units, walk.elements), [&](int64_t begin, int64_t end) {
       for (int64_t unit = begin; unit < end; ++unit) {
         const float* first = call.operand<float>(0) + walk.first_element(unit);
         float* to = call.result<float>(0) + walk.first_result(unit);

@@ -138,6 +138,14 @@ void exp_row(const float* x, const float* shift, float* out, double* sums, int64
   }
 }
 
+void shifted_exp(const float* x, float shift, float* out, int64_t n) {
+  for (int64_t i = 0; i < n; i += kBlock) {
+    const float* in = x + i;
+    float* to = out + i;
+    map_tile<1, 1>(&in, &to, static_cast<int>(std::min(kBlock, n - i)), ShiftedExpBy{shift});
+  }
+}
+
 struct Scale {
   float factor;
   template <class D>
@@ -168,6 +176,7 @@ HWY_EXPORT(max_run);
 HWY_EXPORT(max_row);
 HWY_EXPORT(exp_run);
 HWY_EXPORT(exp_row);
+HWY_EXPORT(shifted_exp);
 HWY_EXPORT(scale_run);
 
 double sum_run(const float* x, int64_t n) { return HWY_DYNAMIC_DISPATCH(sum_run)(x, n); }
@@ -181,6 +190,7 @@ double exp_run(const float* x, float shift, float* out, int64_t n) { return HWY_
 void exp_row(const float* x, const float* shift, float* out, double* sums, int64_t n) {
   HWY_DYNAMIC_DISPATCH(exp_row)(x, shift, out, sums, n);
 }
+void shifted_exp(const float* x, float shift, float* out, int64_t n) { HWY_DYNAMIC_DISPATCH(shifted_exp)(x, shift, out, n); }
 void scale_run(float* x, float factor, int64_t n) { HWY_DYNAMIC_DISPATCH(scale_run)(x, factor, n); }
 
 }  // namespace espalier::ops

@@ -19,6 +19,12 @@ void max_row(const float* x, float* largest, int64_t n);
 double exp_run(const float* x, float shift, float* out, int64_t n);
 void exp_row(const float* x, const float* shift, float* out, double* sums, int64_t n);
 
+// exp(x - shift) alone.
+void shifted_exp(const float* x, float shift, float* out, int64_t n);
+
+// What they are worth to parallel_for, in elements of a simple op: exp costs eight, and each run some 500 to begin and to end.
+constexpr int64_t exp_work(int64_t runs, int64_t elements) { return 500 * runs + 8 * elements; }
+
 void scale_run(float* x, float factor, int64_t n);
 
 }  // namespace espalier::ops

@@ -49,7 +49,7 @@ void unit_of_rows(const ReductionWalk& walk, int64_t unit, const float* x, float
 
 Kernel cpu(const LocalOp& op) {
   return {.run = [walk = reduction_walk(op.operands[0].shape, {op.attrs->integer("dim")}), threads = op.threads](const KernelCall& call) {
-    parallel_for(threads, walk.units, 8 * walk.elements, [&](int64_t begin, int64_t end) {  // 8: exp against a simple op
+    parallel_for(threads, walk.units, exp_work(walk.units, walk.elements), [&](int64_t begin, int64_t end) {
       for (int64_t unit = begin; unit < end; ++unit)
         (walk.rows ? unit_of_rows : unit_of_run)(walk, unit, call.operand<float>(0), call.result<float>(0));
     });

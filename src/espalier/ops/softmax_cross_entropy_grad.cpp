@@ -18,7 +18,7 @@ void row(const KernelCall& call, ClassRange range, int64_t classes, int64_t i) {
   float* out = call.result<float>(0) + i * range.size;
   const int32_t label = call.operand<int32_t>(2)[i];
   const float g = has_loss(label, classes) ? call.operand<float>(3)[i] : 0;
-  exp_run(call.operand<float>(0) + i * range.size, call.operand<float>(1)[i], out, range.size);
+  shifted_exp(call.operand<float>(0) + i * range.size, call.operand<float>(1)[i], out, range.size);
   if (int64_t place = range.place(label); place >= 0) out[place] -= 1;
   scale_run(out, g, range.size);
 }
@@ -27,7 +27,7 @@ Kernel cpu(const LocalOp& op) {
   return {.run = [range = class_range(op.operands[0]), classes = op.operands[0].logical.back(), rows = op.operands[2].shape.volume(),
                   threads = op.threads](const KernelCall& call) {
     if (range.size == 0) return;
-    parallel_for(threads, rows, 8 * rows * range.size, [&](int64_t begin, int64_t end) {  // 8: exp against a simple op
+    parallel_for(threads, rows, exp_work(rows, rows * range.size), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) row(call, range, classes, i);
     });
   }};
