@@ -133,6 +133,18 @@ TEST(BlockedProduct, OfFewWideRows) {
   for (int threads : {1, 2}) check(Form::kForward, {40, 7000, 90}, ProductMode::kWrite, threads, random);
 }
 
+// As within a parallel region of the caller's.
+TEST(BlockedProduct, BySmallerTeamsThanAskedFor) {
+  std::mt19937 random(7);
+#pragma omp parallel num_threads(2)
+#pragma omp single
+  {
+    for (Sizes sizes : std::vector<Sizes>{{129, 257, 513}, {300, 1100, 513}, {40, 130, 70}})
+      for (Form form : {Form::kForward, Form::kTransposed, Form::kOuter}) check(form, sizes, ProductMode::kWrite, 3, random);
+    check(Form::kOuter, {130, 300, 70}, ProductMode::kAdd, 3, random);
+  }
+}
+
 TEST(BlockedProduct, LeavesOtherFormsToOthers) {
   const MatrixView plain{{4, 4}, {4, 1}}, transposed{{4, 4}, {1, 4}}, spread{{4, 4}, {8, 2}};
   EXPECT_FALSE(make_blocked_product(plain, plain, transposed, ProductMode::kWrite, 1));  // c column by column

@@ -307,6 +307,14 @@ TEST(Threads, OneAndTwoGiveTheSame) {
       {"argmax", {{1001, 41}}},
       {"matmul", {{101, 401}, {401, 203}}, {{"factors", std::string("mk,kn->mn")}}, 1e-5},
       {"matmul", {{401, 101}, {401, 203}}, {{"factors", std::string("km,kn->mn")}}, 1e-5},
+      {"matmul_momentum_update",
+       {{131, 311}, {131, 311}, {101, 131}, {101, 311}, {}},
+       {{"factors", std::string("mk,mn->kn")}, {"momentum", 0.9}, {"nesterov", int64_t{1}}},
+       1e-5},
+      {"matmul_adam_update",
+       {{131, 311}, {131, 311}, {131, 311}, {101, 131}, {101, 311}, {}, {}},
+       {{"beta_1", 0.9}, {"beta_2", 0.999}, {"epsilon", 1e-7}, {"factors", std::string("mk,mn->kn")}, {"weight_decay", 0.01}},
+       1e-5},
   };
   std::mt19937_64 random(8);
   for (const Large& large : list) {
@@ -330,6 +338,18 @@ TEST(Threads, OneAndTwoGiveTheSame) {
             << large.name << " element " << i << ": " << one[r].at(i) << " instead of " << want[r][i];
     }
   }
+}
+
+// Where OpenMP gives no team, the library would leave out what the others were to do.
+TEST(Threads, AProductThatCannotHaveItsTeamIsRefused) {
+  std::mt19937_64 random(8);
+  const Tensors operands = {random_tensor({2, 101, 101}, random, 0, 1), random_tensor({2, 101, 101}, random, 0, 1)};
+  const Attrs attrs = {{"factors", std::string("bmk,bkn->bmn")}};
+  run_whole(*find_op("matmul"), attrs, operands, 2);
+#pragma omp parallel num_threads(2)
+#pragma omp single
+  expect_error(ErrorKind::kUsage, {"no team of 2 threads", "inside a parallel region of OpenMP", "run the model outside of it"},
+               [&] { run_whole(*find_op("matmul"), attrs, operands, 2); });
 }
 
 struct Moments {

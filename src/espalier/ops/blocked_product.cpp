@@ -63,7 +63,7 @@ class Cut {
     const int64_t units = (size_ + unit_ - 1) / unit_;
     return {std::min(size_, units * i / parts_ * unit_), std::min(size_, units * (i + 1) / parts_ * unit_)};
   }
-  Part own() const { return parts_ == 1 ? Part{0, size_} : part(omp_get_thread_num()); }  // of the calling thread
+  Part of(int i) const { return parts_ == 1 ? Part{0, size_} : part(i); }  // where others divide their dim
 
  private:
   int64_t size_ = 0, unit_ = 1;
@@ -111,6 +111,12 @@ class BlockKernels {
   bool complete_ = true;
   std::array<SmallKernel, 2 * Cut::kSizes * Cut::kSizes * Cut::kSizes> kernels_{};
 };
+
+// Calls f(i) for those of `parts` that fall to the calling thread: OpenMP may give a smaller team than it was asked for.
+template <class F>
+void for_own_parts(int parts, const F& f) {
+  for (int i = omp_get_thread_num(); i < parts; i += omp_get_num_threads()) f(i);
+}
 
 // Calls f(begin, size) for the blocks of a part.
 template <class F>
@@ -233,13 +239,13 @@ class Forward final : public Form {
   void run(const ProductCall& call) const override {
     const Buffers at = buffers(call);
 #pragma omp parallel num_threads(threads_)
-    {
-      const Part rows = kernels_.rows().own(), columns = kernels_.columns().own();
+    for_own_parts(threads_, [&](int thread) {
+      const Part rows = kernels_.rows().of(thread), columns = kernels_.columns().of(thread);
       if (copies_)
-        copied(at.a, at.b, at.c, at.scratch + omp_get_thread_num() * block_elements(), rows, columns);
+        copied(at.a, at.b, at.c, at.scratch + thread * block_elements(), rows, columns);
       else
         in_place(at.a, at.b, at.c, rows, columns);
-    }
+    });
   }
 
  private:
@@ -300,21 +306,23 @@ class ByTerms final : public Form {
     const Cut to_add(m_, m_, threads_);
 #pragma omp parallel num_threads(threads_)
     {
-      const int64_t thread = omp_get_thread_num();
-      if (thread == 0)
-        multiply(at.a, at.b, at.c, to_c_);
-      else
-        multiply(at.a, at.b, sums + (thread - 1) * m_ * n_, to_sums_);
+      for_own_parts(threads_, [&](int thread) {
+        if (thread == 0)
+          multiply(at.a, at.b, at.c, depth_.part(thread), to_c_);
+        else
+          multiply(at.a, at.b, sums + (thread - 1) * m_ * n_, depth_.part(thread), to_sums_);
+      });
 #pragma omp barrier
-      const Part rows = to_add.own();
-      for (int64_t i = rows.begin; i < rows.end; ++i)
-        for (int64_t other = 0; other < threads_ - 1; ++other) add(sums + (other * m_ + i) * n_, at.c + i * c_stride_);
+      for_own_parts(threads_, [&](int thread) {
+        const Part rows = to_add.part(thread);
+        for (int64_t i = rows.begin; i < rows.end; ++i)
+          for (int64_t other = 0; other < threads_ - 1; ++other) add(sums + (other * m_ + i) * n_, at.c + i * c_stride_);
+      });
     }
   }
 
  private:
-  void multiply(const float* a, const float* b, float* c, const BlockKernels& kernels) const {
-    const Part depth = depth_.own();
+  void multiply(const float* a, const float* b, float* c, Part depth, const BlockKernels& kernels) const {
     for_blocks({0, n_}, kernels.columns().block(), [&](int64_t j, int64_t nj) {
       for_blocks(depth, depth_.block(), [&](int64_t l, int64_t nl) {
         kernels(m_, nj, nl, l == depth.begin ? Sum::kStart : Sum::kGoOn, a + l, b + l * b_stride_ + j, c + j);
@@ -349,9 +357,9 @@ class Transposed final : public Form {
     const Buffers at = buffers(call);
     float* const result = at.scratch + threads_ * panels_elements();
 #pragma omp parallel num_threads(threads_)
-    {
-      const Part columns = kernels_.rows().own();
-      float* const panels = at.scratch + omp_get_thread_num() * panels_elements();
+    for_own_parts(threads_, [&](int thread) {
+      const Part columns = kernels_.rows().part(thread);
+      float* const panels = at.scratch + thread * panels_elements();
       for_blocks({0, m_}, kGroupRows, [&](int64_t first, int64_t rows) {
         for_blocks({0, k_}, kernels_.depth().block(), [&](int64_t l, int64_t nl) {
           for_blocks({0, rows}, panel_, [&](int64_t i, int64_t ni) {
@@ -364,7 +372,7 @@ class Transposed final : public Form {
                     columns.size(), ni);
         });
       });
-    }
+    });
   }
 
  private:
@@ -412,32 +420,40 @@ class Outer final : public Form {
     const Cut to_copy(k_, k_, threads_);
 #pragma omp parallel num_threads(threads_)
     {
-      float* const a_rows = at.scratch + panels_elements() + omp_get_thread_num() * thread_elements();
-      float* const tiles = a_rows + kOuterGroup * k_;  // a row of them, to hand over
-      const float* const b = copies_ ? at.scratch : at.b;
       if (copies_) {
-        const Part depth = to_copy.own();
-        for (int64_t l = depth.begin; l < depth.end; ++l)
-          for_blocks({0, n_}, width_, [&](int64_t j, int64_t nj) {
-            copy_scaled(at.b + l * b_stride_ + j, at.scratch + j * k_ + l * width_, nj, call.scale);
-          });
+        for_own_parts(threads_, [&](int thread) { copy_panels(at, to_copy.part(thread), call.scale); });
 #pragma omp barrier
       }
-      for_blocks(kernels_.rows().own(), kOuterGroup, [&](int64_t first, int64_t size) {
-        transpose(at.a + first, a_stride_, a_rows, k_, k_, size);
-        for_blocks({0, size}, kernels_.rows().block(), [&](int64_t i, int64_t ni) {
-          if (mode_ == ProductMode::kHandOver) {
-            multiply(a_rows + i * k_, b, tiles, ni, false);
-            (*call.consume)((first + i) * n_, ni * n_, tiles);
-          } else {
-            multiply(a_rows + i * k_, b, at.c + (first + i) * c_stride_, ni, k_ > kShortSums);
-          }
-        });
+      for_own_parts(threads_, [&](int thread) {
+        multiply_rows(call, kernels_.rows().part(thread), at.scratch + panels_elements() + thread * thread_elements());
       });
     }
   }
 
  private:
+  void copy_panels(const Buffers& at, Part depth, float scale) const {
+    for (int64_t l = depth.begin; l < depth.end; ++l)
+      for_blocks({0, n_}, width_,
+                 [&](int64_t j, int64_t nj) { copy_scaled(at.b + l * b_stride_ + j, at.scratch + j * k_ + l * width_, nj, scale); });
+  }
+
+  void multiply_rows(const ProductCall& call, Part rows, float* a_rows) const {
+    const Buffers at = buffers(call);
+    const float* const b = copies_ ? at.scratch : at.b;
+    float* const tiles = a_rows + kOuterGroup * k_;  // a row of them, to hand over
+    for_blocks(rows, kOuterGroup, [&](int64_t first, int64_t size) {
+      transpose(at.a + first, a_stride_, a_rows, k_, k_, size);
+      for_blocks({0, size}, kernels_.rows().block(), [&](int64_t i, int64_t ni) {
+        if (mode_ == ProductMode::kHandOver) {
+          multiply(a_rows + i * k_, b, tiles, ni, false);
+          (*call.consume)((first + i) * n_, ni * n_, tiles);
+        } else {
+          multiply(a_rows + i * k_, b, at.c + (first + i) * c_stride_, ni, k_ > kShortSums);
+        }
+      });
+    });
+  }
+
   // A row of tiles, each fetched from memory while the one before it is made.
   void multiply(const float* a_rows, const float* b, float* c, int64_t rows, bool fetch) const {
     for_blocks({0, n_}, width_, [&](int64_t j, int64_t nj) {

@@ -129,6 +129,9 @@ class Product {
   int64_t scratch_bytes() const { return form_bytes_ + scratch_bytes_; }
 
   void run(const ProductCall& call) {
+    if (threads_ > 1 && omp_get_active_level() >= omp_get_max_active_levels())
+      throw Error(ErrorKind::kUsage, fmt::format("no team of {} threads inside a parallel region of OpenMP", threads_), "a matrix product",
+                  "run the model outside of it, or with one thread");
     TeamSize team(threads_);
     std::byte* scratch = static_cast<std::byte*>(call.scratch) + form_bytes_;
     if (reforms_) {
