@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "espalier/base/subnormals.h"
 #include "espalier/ir/text.h"
 #include "espalier/passes/autodiff.h"
 #include "expect_error.h"
@@ -126,6 +127,29 @@ TEST(Numbers, ExponentialsDoNotOverflow) {
     for (int64_t i = 0; i < 4; ++i) EXPECT_TRUE(y.at(i) >= 0 && y.at(i) <= 1) << y.at(i);
   }
   EXPECT_NEAR(run("softmax", {x}, {{"dim", int64_t{1}}}).at(0), 0.5, 1e-6);
+}
+
+// What decays ends as zero where the processor can do so at no cost, alone and with the product that makes the gradient, and the mode ends
+// with the op.
+TEST(Numbers, MomentsDecayToZero) {
+  volatile float smallest = std::numeric_limits<float>::min();
+  auto half = [&] { return smallest * 0.5f; };
+  const bool flushes = [&] {
+    const FlushSubnormals flush;
+    return half() == 0;
+  }();
+  EXPECT_GT(half(), 0);
+  const double tiny = 1.2e-38, expected = flushes ? 0 : 0.9 * tiny;
+  const Tensor w = tensor_of({1, 1}, {1}), m = tensor_of({1, 1}, {tiny}), zero = tensor_of({1, 1}, {0}), rate = tensor_of({}, {0.1});
+  Attrs adam{{"beta_1", 0.9}, {"beta_2", 0.9}, {"epsilon", 1e-7}, {"weight_decay", 0.0}};
+  for (int moment : {1, 2})
+    EXPECT_NEAR(run_whole(*find_op("adam_update"), adam, {w, m, m, zero, rate, rate}, 1)[static_cast<size_t>(moment)].at(0), expected,
+                1e-44);
+  adam.set("factors", std::string("mk,mn->kn"));
+  EXPECT_NEAR(run_whole(*find_op("matmul_adam_update"), adam, {w, m, m, zero, zero, rate, rate}, 1)[1].at(0), expected, 1e-44);
+  const Attrs momentum{{"momentum", 0.9}, {"nesterov", int64_t{0}}};
+  EXPECT_NEAR(run_whole(*find_op("momentum_update"), momentum, {w, m, zero, rate}, 1)[1].at(0), expected, 1e-44);
+  EXPECT_GT(half(), 0);
 }
 
 TEST(Numbers, SumsKeepTheirDigits) {
