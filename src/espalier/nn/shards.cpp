@@ -55,7 +55,7 @@ void feed_samples(const Value& value, const DeviceMesh& mesh, const Dataset& dat
     auto all = [&](int hand) {
       for (const Part& p : parts) f(p, hand);
     };
-    count == 1 ? all(0) : hands.run(count, all);
+    count == 1 ? all(0) : hands.run(all);
   };
   side_by_side([&](const Part& p, int hand) {
     if (p.from != nullptr) return;

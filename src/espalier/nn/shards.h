@@ -13,10 +13,10 @@ namespace espalier::nn {
 // The buffer of a tensor on one device, of its local shape.
 using ShardOf = std::function<void*(int64_t device)>;
 
-// How work is shared: calls f(0) to f(hands - 1) side by side and returns when all have ended.
+// How work is shared: calls f(0) to f(count - 1) side by side and returns when all have ended.
 struct Hands {
   int count = 1;
-  std::function<void(int hands, const std::function<void(int)>& f)> run;
+  std::function<void(const std::function<void(int)>& f)> run;
 };
 
 // Each device's part of a batch: `samples` are the rows of the value (dim 0), in order. A part that an earlier device has too is copied;

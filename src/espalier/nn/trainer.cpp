@@ -163,7 +163,7 @@ Program& Trainer::State::ready(int kind, int64_t batch) {
 
 void Trainer::State::feed(const Program& program, const Dataset* data, std::span<const int64_t> samples) {
   const Graph& graph = program.compiled->graph;
-  const Hands hands{executor->hands(), [&](int count, const std::function<void(int)>& f) { executor->side_by_side(count, f); }};
+  const Hands hands{executor->hands(), [&](const std::function<void(int)>& f) { executor->side_by_side(f); }};
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
     const Input& input = graph.inputs[i];
     const Value& value = graph.value(input.value);

@@ -4,15 +4,10 @@
 #include "espalier/ops/tile_update.h"
 
 namespace espalier::ops {
-namespace {
-
-// The second moment of a real run is never negative.
-void positive_v(const OpSample& sample, const std::vector<void*>& buffers) {
-  auto* v = static_cast<float*>(buffers[2]);
+void make_second_moment_positive(const OpSample& sample, const std::vector<void*>& operands) {
+  auto* v = static_cast<float*>(operands[2]);
   for (int64_t i = 0; i < sample.operands[2].volume(); ++i) v[i] = std::fabs(v[i]);
 }
-
-}  // namespace
 
 // Adam (Kingma and Ba, 2015) and AdamW (Loshchilov and Hutter, 2019) as Keras has them; `rate` is adam_rate's result.
 // w -= weight_decay w learning_rate; m += (g - m)(1 - beta_1); v += (g^2 - v)(1 - beta_2); w -= m rate / (sqrt(v) + epsilon).
@@ -32,10 +27,10 @@ extern const OpDef adam_update{
     .absorbing = "matmul_adam_update",
     .samples = {{.operands = {{7, 13}, {7, 13}, {7, 13}, {7, 13}, {}, {}},
                  .attrs = {{"beta_1", 0.9}, {"beta_2", 0.999}, {"epsilon", 1e-7}, {"weight_decay", 0.0}},
-                 .prepare = positive_v},
+                 .prepare = make_second_moment_positive},
                 {.operands = {{5}, {5}, {5}, {5}, {}, {}},
                  .attrs = {{"beta_1", 0.8}, {"beta_2", 0.99}, {"epsilon", 1e-3}, {"weight_decay", 0.004}},
-                 .prepare = positive_v}},
+                 .prepare = make_second_moment_positive}},
 };
 
 }  // namespace espalier::ops

@@ -59,11 +59,12 @@ class Cut {
   const std::array<int64_t, kSizes>& sizes() const { return sizes_; }  // of its blocks: whole ones and up to two rests; 0 for none
   size_t which(int64_t size) const { return size == sizes_[0] ? 0 : size == sizes_[1] ? 1 : 2; }
 
+  // The whole dim where it is not divided, whichever thread asks.
   Part part(int i) const {
+    if (parts_ == 1) return {0, size_};
     const int64_t units = (size_ + unit_ - 1) / unit_;
     return {std::min(size_, units * i / parts_ * unit_), std::min(size_, units * (i + 1) / parts_ * unit_)};
   }
-  Part of(int i) const { return parts_ == 1 ? Part{0, size_} : part(i); }  // where others divide their dim
 
  private:
   int64_t size_ = 0, unit_ = 1;
@@ -198,31 +199,29 @@ Buffers buffers(const ProductCall& call) {
           static_cast<float*>(call.scratch)};
 }
 
+// c (m, n) = a b, with the distance of rows in memory, or of columns where they lie together.
+struct Problem {
+  int64_t m, n, k;
+  int64_t a_stride, b_stride, c_stride;
+  ProductMode mode;
+  int threads;
+};
+
 // A product of one form, with kernels for its blocks.
-class Form {
+class Form : protected Problem {
  public:
-  Form(int64_t m, int64_t n, int64_t k, int threads) : m_(m), n_(n), k_(k), threads_(threads) {}
+  explicit Form(const Problem& problem) : Problem(problem) {}
   virtual ~Form() = default;
   virtual bool complete() const = 0;
   virtual int64_t scratch_elements() const = 0;
   virtual void run(const ProductCall& call) const = 0;
-
- protected:
-  const int64_t m_, n_, k_;
-  const int threads_;
 };
 
 // Each thread takes columns of c, or rows where there are too few columns. b is copied block by block when it comes from memory and there
 // are enough rows.
 class Forward final : public Form {
  public:
-  Forward(int64_t m, int64_t n, int64_t k, int64_t a_stride, int64_t b_stride, int64_t c_stride, int threads)
-      : Form(m, n, k, threads),
-        in_cache_(k * n <= kInCache),
-        copies_(m > kFewRows && !in_cache_),
-        a_stride_(a_stride),
-        b_stride_(b_stride),
-        c_stride_(c_stride) {
+  explicit Forward(const Problem& problem) : Form(problem), in_cache_(k * n <= kInCache), copies_(m > kFewRows && !in_cache_) {
     const int64_t width = copies_ ? kForwardColumns : kThinColumns;
     const bool by_columns = (n + width - 1) / width >= threads;
     const Cut rows(m, m, by_columns ? 1 : threads);
@@ -234,13 +233,13 @@ class Forward final : public Form {
                             a_stride, copies_ ? columns.block() : b_stride, c_stride);
   }
   bool complete() const override { return kernels_.complete(); }
-  int64_t scratch_elements() const override { return copies_ ? threads_ * block_elements() : 0; }
+  int64_t scratch_elements() const override { return copies_ ? threads * block_elements() : 0; }
 
   void run(const ProductCall& call) const override {
     const Buffers at = buffers(call);
-#pragma omp parallel num_threads(threads_)
-    for_own_parts(threads_, [&](int thread) {
-      const Part rows = kernels_.rows().of(thread), columns = kernels_.columns().of(thread);
+#pragma omp parallel num_threads(threads)
+    for_own_parts(threads, [&](int thread) {
+      const Part rows = kernels_.rows().part(thread), columns = kernels_.columns().part(thread);
       if (copies_)
         copied(at.a, at.b, at.c, at.scratch + thread * block_elements(), rows, columns);
       else
@@ -254,10 +253,10 @@ class Forward final : public Form {
   void copied(const float* a, const float* b, float* c, float* block, Part rows, Part columns) const {
     const int64_t width = kernels_.columns().block();
     for_blocks(columns, width, [&](int64_t j, int64_t nj) {
-      for_blocks({0, k_}, kernels_.depth().block(), [&](int64_t l, int64_t nl) {
-        copy_block(b + l * b_stride_ + j, b_stride_, block, width, nl, nj);
+      for_blocks({0, k}, kernels_.depth().block(), [&](int64_t l, int64_t nl) {
+        copy_block(b + l * b_stride + j, b_stride, block, width, nl, nj);
         for_blocks(rows, kernels_.rows().block(), [&](int64_t i, int64_t ni) {
-          kernels_(ni, nj, nl, l == 0 ? Sum::kStart : Sum::kGoOn, a + i * a_stride_ + l, block, c + i * c_stride_ + j);
+          kernels_(ni, nj, nl, l == 0 ? Sum::kStart : Sum::kGoOn, a + i * a_stride + l, block, c + i * c_stride + j);
         });
       });
     });
@@ -265,16 +264,16 @@ class Forward final : public Form {
 
   // b goes by once, a strip of columns at a time, so that its part of c stays in the cache.
   void in_place(const float* a, const float* b, float* c, Part rows, Part columns) const {
-    const int64_t width = kernels_.columns().block(), strip = std::max(width, kThinResult / m_ / width * width);
+    const int64_t width = kernels_.columns().block(), strip = std::max(width, kThinResult / m / width * width);
     for_blocks(columns, strip, [&](int64_t first, int64_t size) {
-      for_blocks({0, k_}, kernels_.depth().block(), [&](int64_t l, int64_t nl) {
+      for_blocks({0, k}, kernels_.depth().block(), [&](int64_t l, int64_t nl) {
         for_blocks({first, first + size}, width, [&](int64_t j, int64_t nj) {
           if (!in_cache_ && j + nj < first + size)
-            prefetch(b + l * b_stride_ + j + nj, b_stride_, nl, std::min(width, first + size - j - nj));
+            prefetch(b + l * b_stride + j + nj, b_stride, nl, std::min(width, first + size - j - nj));
           else if (!in_cache_)
-            prefetch(b + (l + nl) * b_stride_ + first, b_stride_, std::min(nl, k_ - l - nl), width);
+            prefetch(b + (l + nl) * b_stride + first, b_stride, std::min(nl, k - l - nl), width);
           for_blocks(rows, kernels_.rows().block(), [&](int64_t i, int64_t ni) {
-            kernels_(ni, nj, nl, l == 0 ? Sum::kStart : Sum::kGoOn, a + i * a_stride_ + l, b + l * b_stride_ + j, c + i * c_stride_ + j);
+            kernels_(ni, nj, nl, l == 0 ? Sum::kStart : Sum::kGoOn, a + i * a_stride + l, b + l * b_stride + j, c + i * c_stride + j);
           });
         });
       });
@@ -282,7 +281,6 @@ class Forward final : public Form {
   }
 
   bool in_cache_, copies_;
-  int64_t a_stride_, b_stride_, c_stride_;
   BlockKernels kernels_;
 };
 
@@ -291,84 +289,74 @@ class Forward final : public Form {
 // number of threads, as oneDNN's may.
 class ByTerms final : public Form {
  public:
-  ByTerms(int64_t m, int64_t n, int64_t k, int64_t a_stride, int64_t b_stride, int64_t c_stride, int threads)
-      : Form(m, n, k, threads), a_stride_(a_stride), b_stride_(b_stride), c_stride_(c_stride), depth_(k, kDeep, threads) {
-    const Cut rows(m, m), columns(n, kThinColumns);
-    to_c_ = BlockKernels(rows, columns, depth_, a_stride, b_stride, c_stride);
-    to_sums_ = BlockKernels(rows, columns, depth_, a_stride, b_stride, n);
-  }
-  bool complete() const override { return to_c_.complete() && to_sums_.complete(); }
-  int64_t scratch_elements() const override { return (threads_ - 1) * m_ * n_; }
+  explicit ByTerms(const Problem& problem)
+      : Form(problem), kernels_(Cut(m, m), Cut(n, kThinColumns), Cut(k, kDeep, threads), a_stride, b_stride, c_stride) {}
+  bool complete() const override { return kernels_.complete(); }
+  int64_t scratch_elements() const override { return (threads - 1) * sums_elements(); }
 
   void run(const ProductCall& call) const override {
     const Buffers at = buffers(call);
-    float* const sums = at.scratch;
-    const Cut to_add(m_, m_, threads_);
-#pragma omp parallel num_threads(threads_)
+    const Cut to_add(m, m, threads);
+    // The first part's sums are made in c.
+    auto sums = [&](int thread) { return thread == 0 ? at.c : at.scratch + (thread - 1) * sums_elements(); };
+#pragma omp parallel num_threads(threads)
     {
-      for_own_parts(threads_, [&](int thread) {
-        if (thread == 0)
-          multiply(at.a, at.b, at.c, depth_.part(thread), to_c_);
-        else
-          multiply(at.a, at.b, sums + (thread - 1) * m_ * n_, depth_.part(thread), to_sums_);
-      });
+      for_own_parts(threads, [&](int thread) { multiply(at.a, at.b, sums(thread), kernels_.depth().part(thread)); });
 #pragma omp barrier
-      for_own_parts(threads_, [&](int thread) {
+      for_own_parts(threads, [&](int thread) {
         const Part rows = to_add.part(thread);
         for (int64_t i = rows.begin; i < rows.end; ++i)
-          for (int64_t other = 0; other < threads_ - 1; ++other) add(sums + (other * m_ + i) * n_, at.c + i * c_stride_);
+          for (int other = 1; other < threads; ++other) add(sums(other) + i * c_stride, at.c + i * c_stride);
       });
     }
   }
 
  private:
-  void multiply(const float* a, const float* b, float* c, Part depth, const BlockKernels& kernels) const {
-    for_blocks({0, n_}, kernels.columns().block(), [&](int64_t j, int64_t nj) {
-      for_blocks(depth, depth_.block(), [&](int64_t l, int64_t nl) {
-        kernels(m_, nj, nl, l == depth.begin ? Sum::kStart : Sum::kGoOn, a + l, b + l * b_stride_ + j, c + j);
+  // Rows as far apart as those of c.
+  int64_t sums_elements() const { return m * c_stride; }
+
+  void multiply(const float* a, const float* b, float* c, Part depth) const {
+    for_blocks({0, n}, kernels_.columns().block(), [&](int64_t j, int64_t nj) {
+      for_blocks(depth, kernels_.depth().block(), [&](int64_t l, int64_t nl) {
+        kernels_(m, nj, nl, l == depth.begin ? Sum::kStart : Sum::kGoOn, a + l, b + l * b_stride + j, c + j);
       });
     });
   }
 
   void add(const float* sums, float* c) const {
-    for (int64_t j = 0; j < n_; ++j) c[j] += sums[j];
+    for (int64_t j = 0; j < n; ++j) c[j] += sums[j];
   }
 
-  int64_t a_stride_, b_stride_, c_stride_;
-  Cut depth_;
-  BlockKernels to_c_, to_sums_;
+  BlockKernels kernels_;
 };
 
 // c^T (n, m) = b (n, k) a^T (k, m), for a group of rows of a at a time: they are transposed into panels, c^T comes out in panels too. Each
 // thread takes columns of c and transposes for itself, so that none waits for another.
 class Transposed final : public Form {
  public:
-  Transposed(int64_t m, int64_t n, int64_t k, int64_t a_stride, int64_t b_stride, int64_t c_stride, int threads)
-      : Form(m, n, k, threads),
-        a_stride_(a_stride),
-        b_stride_(b_stride),
-        c_stride_(c_stride),
+  explicit Transposed(const Problem& problem)
+      : Form(problem),
         panel_(std::min(kPanelRows, m)),
         kernels_(Cut(n, kTransposedColumns, threads), Cut(m, panel_), Cut(k, kTransposedDepth), b_stride, panel_, panel_) {}
   bool complete() const override { return kernels_.complete(); }
-  int64_t scratch_elements() const override { return threads_ * panels_elements() + group_rows() * n_; }
+  int64_t scratch_elements() const override { return threads * panels_elements() + group_rows() * n; }
 
   void run(const ProductCall& call) const override {
     const Buffers at = buffers(call);
-    float* const result = at.scratch + threads_ * panels_elements();
-#pragma omp parallel num_threads(threads_)
-    for_own_parts(threads_, [&](int thread) {
+    float* const result = at.scratch + threads * panels_elements();
+#pragma omp parallel num_threads(threads)
+    for_own_parts(threads, [&](int thread) {
       const Part columns = kernels_.rows().part(thread);
       float* const panels = at.scratch + thread * panels_elements();
-      for_blocks({0, m_}, kGroupRows, [&](int64_t first, int64_t rows) {
-        for_blocks({0, k_}, kernels_.depth().block(), [&](int64_t l, int64_t nl) {
+      for_blocks({0, m}, kGroupRows, [&](int64_t first, int64_t rows) {
+        for_blocks({0, k}, kernels_.depth().block(), [&](int64_t l, int64_t nl) {
           for_blocks({0, rows}, panel_, [&](int64_t i, int64_t ni) {
-            transpose(at.a + (first + i) * a_stride_ + l, a_stride_, panels + i * nl, panel_, ni, nl);
+            transpose(at.a + (first + i) * a_stride + l, a_stride, panels + i * nl, panel_, ni, nl);
           });
           multiply(at.b + l, panels, result, rows, columns, nl, l == 0 ? Sum::kStart : Sum::kGoOn);
         });
         for_blocks({0, rows}, panel_, [&](int64_t i, int64_t ni) {
-          transpose(result + i * n_ + columns.begin * panel_, panel_, at.c + (first + i) * c_stride_ + columns.begin, c_stride_,
+          transpose(result + i * n + columns.begin * panel_, panel_, at.c + (first + i) * c_stride + columns.begin, c_stride,
                     columns.size(), ni);
         });
       });
@@ -376,18 +364,18 @@ class Transposed final : public Form {
   }
 
  private:
-  int64_t group_rows() const { return (std::min(kGroupRows, m_) + panel_ - 1) / panel_ * panel_; }
+  int64_t group_rows() const { return (std::min(kGroupRows, m) + panel_ - 1) / panel_ * panel_; }
   int64_t panels_elements() const { return group_rows() * kernels_.depth().block(); }
 
   void multiply(const float* b, const float* panels, float* result, int64_t rows, Part columns, int64_t depth, Sum sum) const {
     for_blocks(columns, kernels_.rows().block(), [&](int64_t j, int64_t nj) {
       for_blocks({0, rows}, panel_, [&](int64_t i, int64_t ni) {
-        kernels_(nj, ni, depth, sum, b + j * b_stride_, panels + i * depth, result + i * n_ + j * panel_);
+        kernels_(nj, ni, depth, sum, b + j * b_stride, panels + i * depth, result + i * n + j * panel_);
       });
     });
   }
 
-  int64_t a_stride_, b_stride_, c_stride_, panel_;
+  int64_t panel_;
   BlockKernels kernels_;
 };
 
@@ -395,60 +383,57 @@ class Transposed final : public Form {
 // be scaled, all threads together copy it into panels of columns.
 class Outer final : public Form {
  public:
-  Outer(int64_t m, int64_t n, int64_t k, int64_t a_stride, int64_t b_stride, int64_t c_stride, ProductMode mode, int threads)
-      : Form(m, n, k, threads),
-        a_stride_(a_stride),
-        b_stride_(b_stride),
-        c_stride_(mode == ProductMode::kHandOver ? n : c_stride),
-        mode_(mode),
+  explicit Outer(const Problem& problem)
+      : Form(problem),
         copies_(k * n > kInCache || mode == ProductMode::kAdd),
-        width_(std::min(k <= kFewTerms    ? kWidestColumns
-                        : k <= kShortSums ? kWideColumns
-                                          : kOuterColumns,
-                        n)),
-        kernels_(Cut(m,
-                     k <= kFewTerms    ? kWidestRows
-                     : k <= kShortSums ? kWideRows
-                                       : kOuterRows,
-                     threads),
-                 Cut(n, width_), Cut(k, kOuterDepth), k, copies_ ? width_ : b_stride, c_stride_) {}
+        width_(std::min(tile_of(k).columns, n)),
+        kernels_(Cut(m, tile_of(k).rows, threads), Cut(n, width_), Cut(k, kOuterDepth), k, copies_ ? width_ : b_stride,
+                 mode == ProductMode::kHandOver ? n : c_stride) {}
   bool complete() const override { return kernels_.complete(); }
-  int64_t scratch_elements() const override { return panels_elements() + threads_ * thread_elements(); }
+  int64_t scratch_elements() const override { return panels_elements() + threads * thread_elements(); }
 
   void run(const ProductCall& call) const override {
     const Buffers at = buffers(call);
-    const Cut to_copy(k_, k_, threads_);
-#pragma omp parallel num_threads(threads_)
+    const Cut to_copy(k, k, threads);
+#pragma omp parallel num_threads(threads)
     {
       if (copies_) {
-        for_own_parts(threads_, [&](int thread) { copy_panels(at, to_copy.part(thread), call.scale); });
+        for_own_parts(threads, [&](int thread) { copy_panels(at, to_copy.part(thread), call.scale); });
 #pragma omp barrier
       }
-      for_own_parts(threads_, [&](int thread) {
-        multiply_rows(call, kernels_.rows().part(thread), at.scratch + panels_elements() + thread * thread_elements());
+      for_own_parts(threads, [&](int thread) {
+        multiply_rows(at, call.consume, kernels_.rows().part(thread), at.scratch + panels_elements() + thread * thread_elements());
       });
     }
   }
 
  private:
-  void copy_panels(const Buffers& at, Part depth, float scale) const {
-    for (int64_t l = depth.begin; l < depth.end; ++l)
-      for_blocks({0, n_}, width_,
-                 [&](int64_t j, int64_t nj) { copy_scaled(at.b + l * b_stride_ + j, at.scratch + j * k_ + l * width_, nj, scale); });
+  struct Tile {
+    int64_t rows, columns;
+  };
+  static Tile tile_of(int64_t terms) {
+    if (terms <= kFewTerms) return {kWidestRows, kWidestColumns};
+    if (terms <= kShortSums) return {kWideRows, kWideColumns};
+    return {kOuterRows, kOuterColumns};
   }
 
-  void multiply_rows(const ProductCall& call, Part rows, float* a_rows) const {
-    const Buffers at = buffers(call);
+  void copy_panels(const Buffers& at, Part depth, float scale) const {
+    for (int64_t l = depth.begin; l < depth.end; ++l)
+      for_blocks({0, n}, width_,
+                 [&](int64_t j, int64_t nj) { copy_scaled(at.b + l * b_stride + j, at.scratch + j * k + l * width_, nj, scale); });
+  }
+
+  void multiply_rows(const Buffers& at, const Consume* consume, Part rows, float* a_rows) const {
     const float* const b = copies_ ? at.scratch : at.b;
-    float* const tiles = a_rows + kOuterGroup * k_;  // a row of them, to hand over
+    float* const tiles = a_rows + kOuterGroup * k;  // a row of them, to hand over
     for_blocks(rows, kOuterGroup, [&](int64_t first, int64_t size) {
-      transpose(at.a + first, a_stride_, a_rows, k_, k_, size);
+      transpose(at.a + first, a_stride, a_rows, k, k, size);
       for_blocks({0, size}, kernels_.rows().block(), [&](int64_t i, int64_t ni) {
-        if (mode_ == ProductMode::kHandOver) {
-          multiply(a_rows + i * k_, b, tiles, ni, false);
-          (*call.consume)((first + i) * n_, ni * n_, tiles);
+        if (mode == ProductMode::kHandOver) {
+          multiply(a_rows + i * k, b, tiles, ni, false);
+          (*consume)((first + i) * n, ni * n, tiles);
         } else {
-          multiply(a_rows + i * k_, b, at.c + (first + i) * c_stride_, ni, k_ > kShortSums);
+          multiply(a_rows + i * k, b, at.c + (first + i) * c_stride, ni, k > kShortSums);
         }
       });
     });
@@ -456,21 +441,19 @@ class Outer final : public Form {
 
   // A row of tiles, each fetched from memory while the one before it is made.
   void multiply(const float* a_rows, const float* b, float* c, int64_t rows, bool fetch) const {
-    for_blocks({0, n_}, width_, [&](int64_t j, int64_t nj) {
-      if (fetch) prefetch(j + nj < n_ ? c + j + nj : c + rows * c_stride_, c_stride_, rows, width_);
-      for_blocks({0, k_}, kernels_.depth().block(), [&](int64_t l, int64_t nl) {
-        const Sum sum = mode_ == ProductMode::kAdd || l > 0 ? Sum::kGoOn : Sum::kStart;
-        kernels_(rows, nj, nl, sum, a_rows + l, copies_ ? b + j * k_ + l * width_ : b + l * b_stride_ + j, c + j);
+    for_blocks({0, n}, width_, [&](int64_t j, int64_t nj) {
+      if (fetch) prefetch(j + nj < n ? c + j + nj : c + rows * c_stride, c_stride, rows, width_);
+      for_blocks({0, k}, kernels_.depth().block(), [&](int64_t l, int64_t nl) {
+        const Sum sum = mode == ProductMode::kAdd || l > 0 ? Sum::kGoOn : Sum::kStart;
+        kernels_(rows, nj, nl, sum, a_rows + l, copies_ ? b + j * k + l * width_ : b + l * b_stride + j, c + j);
       });
     });
   }
 
   // What a thread has for itself.
-  int64_t thread_elements() const { return kOuterGroup * k_ + (mode_ == ProductMode::kHandOver ? kernels_.rows().block() * n_ : 0); }
-  int64_t panels_elements() const { return copies_ ? (n_ + width_ - 1) / width_ * width_ * k_ : 0; }
+  int64_t thread_elements() const { return kOuterGroup * k + (mode == ProductMode::kHandOver ? kernels_.rows().block() * n : 0); }
+  int64_t panels_elements() const { return copies_ ? (n + width_ - 1) / width_ * width_ * k : 0; }
 
-  int64_t a_stride_, b_stride_, c_stride_;
-  ProductMode mode_;
   bool copies_;
   int64_t width_;
   BlockKernels kernels_;
@@ -488,17 +471,18 @@ std::unique_ptr<Form> choose(const MatrixView& a, const MatrixView& b, const Mat
     for (int64_t extent : {view->sizes[0], view->sizes[1], view->strides[0], view->strides[1]})
       if (extent > std::numeric_limits<libxsmm_blasint>::max()) return nullptr;
   const int64_t m = a.sizes[0], k = a.sizes[1], n = b.sizes[1];
+  auto problem = [&](size_t a_apart, size_t b_apart) {
+    return Problem{m, n, k, a.strides[a_apart], b.strides[b_apart], c.strides[0], mode, threads};
+  };
   // Where the other library is as fast or faster, it has the product: with few columns mostly zeros would be multiplied, with few terms
   // mostly transposed, and a b that stays in the cache costs it little to copy.
-  if (contiguous(a, 0) && contiguous(b, 1) && n >= kPanelRows)
-    return std::make_unique<Outer>(m, n, k, a.strides[1], b.strides[0], c.strides[0], mode, threads);
+  if (contiguous(a, 0) && contiguous(b, 1) && n >= kPanelRows) return std::make_unique<Outer>(problem(1, 0));
   if (mode != ProductMode::kWrite) return nullptr;
   const bool forward = contiguous(a, 1) && contiguous(b, 1) && n >= kSide;
-  if (forward && threads > 1 && m > kFewRows && k * n <= kInCache && threads * m < k)
-    return std::make_unique<ByTerms>(m, n, k, a.strides[0], b.strides[0], c.strides[0], threads);
-  if (forward) return std::make_unique<Forward>(m, n, k, a.strides[0], b.strides[0], c.strides[0], threads);
+  if (forward && threads > 1 && m > kFewRows && k * n <= kInCache && threads * m < k) return std::make_unique<ByTerms>(problem(0, 0));
+  if (forward) return std::make_unique<Forward>(problem(0, 0));
   if (contiguous(a, 1) && contiguous(b, 0) && k >= kPanelRows && (m <= kFewRows || k * n > kInCache))
-    return std::make_unique<Transposed>(m, n, k, a.strides[0], b.strides[1], c.strides[0], threads);
+    return std::make_unique<Transposed>(problem(0, 1));
   return nullptr;
 }
 

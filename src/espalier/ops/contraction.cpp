@@ -10,7 +10,6 @@
 
 #include "espalier/ops/blocked_product.h"
 #include "espalier/ops/parallel.h"
-#include "espalier/ops/tile_program.h"
 
 namespace espalier::ops {
 namespace {
@@ -80,21 +79,13 @@ int worthwhile_threads(const MatrixView& a, const MatrixView& b, int threads) {
 // A product that is made whole, in scratch space, before it is handed over.
 MatmulPrimitive handed_over(const MatmulPrimitive& product, int64_t elements, int threads) {
   return {.run =
-              [product, elements, threads](ProductCall call) {
-                auto* whole = static_cast<float*>(call.scratch);
-                product.run({.a = call.a, .b = call.b, .c = whole, .scratch = whole + elements});
+              [product, elements, threads](const ProductCall& call) {
+                auto* whole = reinterpret_cast<float*>(static_cast<std::byte*>(call.scratch) + product.scratch_bytes);
+                product.run({.a = call.a, .b = call.b, .c = whole, .scratch = call.scratch});
                 parallel_for(threads, elements, elements,
                              [&](int64_t begin, int64_t end) { (*call.consume)(begin, end - begin, whole + begin); });
               },
           .scratch_bytes = product.scratch_bytes + elements * static_cast<int64_t>(sizeof(float))};
-}
-
-MatmulPrimitive zeros_handed_over(int64_t elements) {
-  return {.run = [zeros = std::vector<float>(static_cast<size_t>(std::min<int64_t>(elements, kTileElements))),
-                  elements](const ProductCall& call) {
-    for (int64_t first = 0; first < elements; first += kTileElements)
-      (*call.consume)(first, std::min<int64_t>(kTileElements, elements - first), zeros.data());
-  }};
 }
 
 // The faster of the two for a form.
@@ -149,8 +140,9 @@ MatmulPrimitive local_product(const LocalOp& op, size_t first, ProductMode mode)
   if (elements == 0) return {.run = [](const ProductCall&) {}};
   if (extent(form.k, form.a, a).size == 0) {
     if (mode == ProductMode::kAdd) return {.run = [](const ProductCall&) {}};
-    if (mode == ProductMode::kHandOver) return zeros_handed_over(elements);
-    return {.run = [elements](const ProductCall& call) { std::memset(call.c, 0, static_cast<size_t>(elements) * sizeof(float)); }};
+    const MatmulPrimitive zeros{
+        .run = [elements](const ProductCall& call) { std::memset(call.c, 0, static_cast<size_t>(elements) * sizeof(float)); }};
+    return mode == ProductMode::kHandOver ? handed_over(zeros, elements, op.threads) : zeros;
   }
   const bool swapped = extent(form.n, form.result, result).size > 1 && extent(form.n, form.result, result).stride != 1;
   const Contraction f = swapped ? transposed(form) : form;

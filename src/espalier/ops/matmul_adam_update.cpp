@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <cmath>
-
 #include "espalier/ops/product_update.h"
 #include "espalier/ops/tile_update.h"
 
@@ -13,16 +10,10 @@ FactorRule rule(const OpSignature& signature) { return product_update_rule(signa
 double flops(const OpSignature& signature) { return product_update_flops(signature, kState); }
 Kernel cpu(const LocalOp& op) { return product_update_kernel(op, kState, tile::adam_update); }
 
-// The second moment of a real run is never negative.
-void positive_v(const OpSample& sample, const std::vector<void*>& buffers) {
-  auto* v = static_cast<float*>(buffers[2]);
-  std::transform(v, v + sample.operands[2].volume(), v, [](float x) { return std::fabs(x); });
-}
-
 OpSample sample(const std::string& factors, const Dims& w, const Dims& a, const Dims& b, double weight_decay) {
   return {.operands = {w, w, w, a, b, {}, {}},
           .attrs = {{"beta_1", 0.9}, {"beta_2", 0.99}, {"epsilon", 1e-3}, {"weight_decay", weight_decay}, {"factors", factors}},
-          .prepare = positive_v};
+          .prepare = make_second_moment_positive};
 }
 
 std::vector<OpSample> samples() {

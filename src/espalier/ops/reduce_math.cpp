@@ -114,14 +114,21 @@ struct ShiftedExpBy {
   }
 };
 
+void shifted_exp(const float* x, float shift, float* out, int64_t n) {
+  for (int64_t i = 0; i < n; i += kBlock) {
+    const float* in = x + i;
+    float* to = out + i;
+    map_tile<1, 1>(&in, &to, static_cast<int>(std::min(kBlock, n - i)), ShiftedExpBy{shift});
+  }
+}
+
 double exp_run(const float* x, float shift, float* out, int64_t n) {
   HWY_ALIGN float block[kBlock];
   double sum = 0;
   for (int64_t i = 0; i < n; i += kBlock) {
     const int64_t size = std::min(kBlock, n - i);
-    const float* in = x + i;
     float* to = out != nullptr ? out + i : block;
-    map_tile<1, 1>(&in, &to, static_cast<int>(size), ShiftedExpBy{shift});
+    shifted_exp(x + i, shift, to, size);
     sum += sum_run(to, size);
   }
   return sum;
@@ -135,14 +142,6 @@ void exp_row(const float* x, const float* shift, float* out, double* sums, int64
     float* to = out != nullptr ? out + i : block;
     map_tile<2, 1>(in, &to, static_cast<int>(size), ShiftedExp());
     sum_row(to, sums + i, size);
-  }
-}
-
-void shifted_exp(const float* x, float shift, float* out, int64_t n) {
-  for (int64_t i = 0; i < n; i += kBlock) {
-    const float* in = x + i;
-    float* to = out + i;
-    map_tile<1, 1>(&in, &to, static_cast<int>(std::min(kBlock, n - i)), ShiftedExpBy{shift});
   }
 }
 

@@ -7,6 +7,9 @@ namespace espalier::ops {
 // The rules of momentum's updates: attribute "nesterov" is 0 or 1.
 void require_nesterov_flag(const OpSignature& signature);
 
+// For samples of Adam's updates, whose third operand it is: that of a real run is never negative.
+void make_second_moment_positive(const OpSample& sample, const std::vector<void*>& operands);
+
 namespace tile {
 
 void sgd_update(const Attrs& attrs, const float* const* in, float* const* out, int n);       // w, g, lr -> w

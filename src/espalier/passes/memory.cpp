@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "espalier/base/runs.h"
 #include "espalier/ir/local.h"
 #include "espalier/passes/place_buffers.h"
 #include "espalier/passes/rewrite.h"
@@ -30,17 +31,13 @@ int64_t part_shift(const Graph& graph, ValueId whole, ValueId part, int64_t devi
   const Value &outer = graph.value(whole), &inner = graph.value(part);
   const Box has = shard_box(outer.sharding, outer.type.shape, *graph.mesh, device),
             wants = shard_box(inner.sharding, inner.type.shape, *graph.mesh, device);
-  const Dims strides = row_major_strides(has.shape);
-  int64_t elements = 0;
-  bool rest_whole = true;  // of the dims behind
-  for (int d = has.shape.rank() - 1; d >= 0; --d) {
-    const int64_t begin = wants.offset[d] - has.offset[d];
-    if (begin < 0 || begin + wants.shape[d] > has.shape[d] || (!rest_whole && wants.shape[d] != 1)) return -1;
-    rest_whole = rest_whole && wants.shape[d] == has.shape[d];
-    elements += begin * strides[d];
-  }
-  const int64_t bytes = elements * size_of(outer.type.dtype);
-  return bytes % kBufferAlignment == 0 ? bytes : -1;
+  if (!(intersect(has, wants) == wants)) return -1;
+  Dims offset = wants.offset;
+  for (int d = 0; d < offset.rank(); ++d) offset[d] -= has.offset[d];
+  int64_t runs = 0, first = 0;
+  for_each_run(has.shape, offset, wants.shape, [&](int64_t at_whole, int64_t, int64_t) { first = runs++ == 0 ? at_whole : first; });
+  const int64_t bytes = first * size_of(outer.type.dtype);
+  return runs <= 1 && bytes % kBufferAlignment == 0 ? bytes : -1;
 }
 
 // One run of plan_memory. Instants: -1 before the first op (inputs are filled), o while op o runs, the number of ops after the last.

@@ -192,16 +192,16 @@ int64_t Executor::communicated_bytes(int64_t device) const { return state_->comm
 
 int Executor::workers() const { return state_->workers; }
 
-int Executor::hands() const { return state_->null() ? 1 : std::max(state_->workers, state_->kernel_threads); }
+int Executor::hands() const {
+  if (state_->null()) return 1;
+  return state_->workers > 1 ? state_->workers : state_->kernel_threads;
+}
 
-void Executor::side_by_side(int hands, const std::function<void(int)>& f) {
-  if (hands == 1) return f(0);
-  if (state_->workers > 1)
-    return state_->on_each_worker([&](int worker) {
-      for (int hand = worker; hand < hands; hand += state_->workers) f(hand);
-    });
+void Executor::side_by_side(const std::function<void(int)>& f) {
+  if (hands() == 1) return f(0);
+  if (state_->workers > 1) return state_->on_each_worker(f);
   FirstCause cause;
-  ops::parallel_for(state_->kernel_threads, hands, ops::kParallelElements, [&](int64_t begin, int64_t end) {
+  ops::parallel_for(hands(), hands(), ops::kParallelElements, [&](int64_t begin, int64_t end) {
     for (int64_t hand = begin; hand < end; ++hand) cause.run([&] { f(static_cast<int>(hand)); });
   });
   cause.require();

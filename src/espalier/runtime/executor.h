@@ -53,10 +53,10 @@ class Executor {
   int64_t communicated_bytes(int64_t device) const;  // received from peers in the last run, as counted while moving
   int workers() const;
 
-  // Between runs: calls f(0) to f(hands - 1), side by side on the threads that run programs, of which there are hands(). Rethrows the first
-  // exception when all have ended.
+  // Between runs: calls f(0) to f(hands() - 1), side by side on the threads that run programs. Rethrows the first exception when all have
+  // ended.
   int hands() const;
-  void side_by_side(int hands, const std::function<void(int)>& f);
+  void side_by_side(const std::function<void(int)>& f);
 
  private:
   struct State;
