@@ -35,7 +35,7 @@ bool left_to_others(Form form, Sizes sizes) {
     case Form::kForward:
       return sizes.n < 16;
     case Form::kTransposed:
-      return sizes.k < 64 || (sizes.m > 64 && sizes.k * sizes.n <= 1 << 19);
+      return sizes.k < 64 || (sizes.m > 16 && sizes.k * sizes.n <= 1 << 19);
     case Form::kOuter:
       return sizes.n < 64;
   }

@@ -1,194 +1,64 @@
 #include "espalier/ops/blocked_product.h"
 
-#include <libxsmm.h>
-#include <omp.h>
-
-#include <algorithm>
-#include <array>
-#include <cstring>
 #include <limits>
 #include <memory>
 
-#include "espalier/base/error.h"
+#include "espalier/ops/blocks.h"
 
 namespace espalier::ops {
 namespace {
 
-// Sizes in elements. Blocks of operands fit a 1 MiB second-level cache with room for what streams by. A tile of c of 14 x 64 is two blocks
-// of sums that fill the registers of AVX-512.
+// Sizes in elements. What is best depends on how many sums the processor's registers hold.
+struct Tile {
+  int64_t rows, columns;
+};
+struct Blocking {
+  bool wide;         // 32 registers of 16: AVX-512
+  int64_t few_rows;  // of a, which do not pay for copies
+  // Transposed: rows of a that are transposed at a time, those of one panel, and the block of b, in place.
+  int64_t group, panel, columns, depth;
+  // Outer: rows of c whose part of a is transposed at a time (whole tiles, whole cache lines of a), and the tile of c by the terms of a
+  // sum. Of sums of few terms c is what costs: tiles are wide.
+  int64_t outer_group;
+  Tile many_terms, short_sums, few_terms;
+};
+constexpr int64_t kShortSums = 128, kFewTerms = 64;
+
+// Blocks of operands fit a 1 MiB second-level cache with room for what streams by. A tile of c of 14 x 64 is two blocks of sums that fill
+// the registers.
+constexpr Blocking kWide{.wide = true,
+                         .few_rows = 64,
+                         .group = 128,
+                         .panel = 64,
+                         .columns = 14,
+                         .depth = 1024,
+                         .outer_group = 112,
+                         .many_terms = {14, 64},
+                         .short_sums = {28, 256},
+                         .few_terms = {16, 512}};
+// 16 registers of 8 hold sums of 3 x 32: operands are packed 32 columns wide, a panel that passes from the second-level cache (512 KiB)
+// to the first as fast as it is used, and many rows go by each panel.
+constexpr Blocking kNarrow{.wide = false,
+                           .few_rows = 16,
+                           .group = 256,
+                           .panel = 32,
+                           .columns = 24,
+                           .depth = 512,
+                           .outer_group = 256,
+                           .many_terms = {256, 32},
+                           .short_sums = {128, 32},
+                           .few_terms = {128, 32}};
+const Blocking& blocking() { return libxsmm_get_target_archid() >= LIBXSMM_X86_AVX512 ? kWide : kNarrow; }
+
+constexpr int64_t kHandOverRows = 48;                          // of a tile, at most: there is room for rows of tiles
 constexpr int64_t kForwardColumns = 128, kForwardDepth = 512;  // the block of b, copied
-constexpr int64_t kAhead = 8;                                  // rows of b between what is copied and what is fetched
-// For few rows of a, which do not pay for copies, b goes by in place: in shallow blocks when it comes from memory, so that several rows of
-// it stream at once, in deep ones when it is in the cache.
-constexpr int64_t kFewRows = 64, kThinColumns = 256, kShallow = 32, kDeep = 128, kInCache = 1 << 19;
-constexpr int64_t kThinResult = 1 << 17;                             // elements of c that stay in the cache meanwhile
-constexpr int64_t kGroupRows = 128, kPanelRows = 64;                 // rows of a that are transposed at a time, and those of one panel
-constexpr int64_t kTransposedColumns = 14, kTransposedDepth = 1024;  // the block of b, in place
-constexpr int64_t kOuterColumns = 64, kOuterRows = 14, kOuterDepth = 1024;
-constexpr int64_t kOuterGroup = 112;  // rows of c whose part of a is transposed at a time: whole tiles, whole cache lines of a
-// For sums of few terms c is what costs: tiles are wide.
-constexpr int64_t kShortSums = 128, kWideColumns = 256, kWideRows = 28;
-constexpr int64_t kFewTerms = 64, kWidestColumns = 512, kWidestRows = 16;
-
-// libxsmm's matrices are column-major: its m runs along our columns, its n along our rows, and its first operand is our second.
-using SmallKernel = libxsmm_smmfunction;
-
-enum class Sum { kStart, kGoOn };  // c = a b, or c += a b
-
-// A dim that is divided over threads in whole units, as equally as they allow, and each part into blocks.
-struct Part {
-  int64_t begin, end;
-  int64_t size() const { return end - begin; }
-};
-class Cut {
- public:
-  Cut() = default;
-  Cut(int64_t size, int64_t block, int parts = 1, int64_t unit = 1) : size_(size), unit_(unit), parts_(parts) {
-    int64_t largest = 0;
-    for (int i = 0; i < parts; ++i) largest = std::max(largest, part(i).size());
-    sizes_[0] = std::min(block, largest);
-    for (int i = 0; i < parts; ++i)
-      if (const int64_t rest = part(i).size() % sizes_[0]; rest != 0 && rest != sizes_[1]) {
-        ESPALIER_ASSERT(sizes_[2] == 0 || sizes_[2] == rest);
-        (sizes_[1] == 0 ? sizes_[1] : sizes_[2]) = rest;
-      }
-  }
-
-  static constexpr size_t kSizes = 3;
-  int64_t block() const { return sizes_[0]; }
-  const std::array<int64_t, kSizes>& sizes() const { return sizes_; }  // of its blocks: whole ones and up to two rests; 0 for none
-  size_t which(int64_t size) const { return size == sizes_[0] ? 0 : size == sizes_[1] ? 1 : 2; }
-
-  // The whole dim where it is not divided, whichever thread asks.
-  Part part(int i) const {
-    if (parts_ == 1) return {0, size_};
-    const int64_t units = (size_ + unit_ - 1) / unit_;
-    return {std::min(size_, units * i / parts_ * unit_), std::min(size_, units * (i + 1) / parts_ * unit_)};
-  }
-
- private:
-  int64_t size_ = 0, unit_ = 1;
-  int parts_ = 1;
-  std::array<int64_t, kSizes> sizes_{};
-};
-
-// The small products for every size that a block may have.
-class BlockKernels {
- public:
-  BlockKernels() = default;
-  BlockKernels(const Cut& rows, const Cut& columns, const Cut& depth, int64_t a_stride, int64_t b_stride, int64_t c_stride)
-      : rows_(rows), columns_(columns), depth_(depth) {
-    for (int64_t m : rows.sizes())
-      for (int64_t n : columns.sizes())
-        for (int64_t k : depth.sizes())
-          for (Sum sum : {Sum::kStart, Sum::kGoOn})
-            if (m > 0 && n > 0 && k > 0) make(at(m, n, k, sum), m, n, k, a_stride, b_stride, c_stride, sum);
-  }
-
-  bool complete() const { return complete_; }
-  const Cut& rows() const { return rows_; }
-  const Cut& columns() const { return columns_; }
-  const Cut& depth() const { return depth_; }
-
-  void operator()(int64_t rows, int64_t columns, int64_t depth, Sum sum, const float* a, const float* b, float* c) const {
-    kernels_[at(rows, columns, depth, sum)](b, a, c);
-  }
-
- private:
-  size_t at(int64_t rows, int64_t columns, int64_t depth, Sum sum) const {
-    return ((rows_.which(rows) * Cut::kSizes + columns_.which(columns)) * Cut::kSizes + depth_.which(depth)) * 2 + (sum == Sum::kGoOn);
-  }
-
-  void make(size_t at, int64_t m, int64_t n, int64_t k, int64_t a_stride, int64_t b_stride, int64_t c_stride, Sum sum) {
-    auto narrow = [](int64_t size) { return static_cast<libxsmm_blasint>(size); };
-    const libxsmm_blasint lda = narrow(b_stride), ldb = narrow(a_stride), ldc = narrow(c_stride);
-    const float alpha = 1, beta = sum == Sum::kGoOn ? 1 : 0;
-    const int flags = LIBXSMM_GEMM_FLAG_NONE, prefetch = LIBXSMM_GEMM_PREFETCH_NONE;
-    kernels_[at] = libxsmm_smmdispatch(narrow(n), narrow(m), narrow(k), &lda, &ldb, &ldc, &alpha, &beta, &flags, &prefetch);
-    complete_ = complete_ && kernels_[at] != nullptr;
-  }
-
-  Cut rows_, columns_, depth_;
-  bool complete_ = true;
-  std::array<SmallKernel, 2 * Cut::kSizes * Cut::kSizes * Cut::kSizes> kernels_{};
-};
-
-// Calls f(i) for those of `parts` that fall to the calling thread: OpenMP may give a smaller team than it was asked for.
-template <class F>
-void for_own_parts(int parts, const F& f) {
-  for (int i = omp_get_thread_num(); i < parts; i += omp_get_num_threads()) f(i);
-}
-
-// Calls f(begin, size) for the blocks of a part.
-template <class F>
-void for_blocks(Part part, int64_t block, const F& f) {
-  for (int64_t i = part.begin; i < part.end; i += block) f(i, std::min(block, part.end - i));
-}
-
-// Has lines brought into the second-level cache that are needed soon.
-void prefetch(const float* from, int64_t stride, int64_t rows, int64_t columns) {
-  constexpr int64_t kLine = 16;
-  for (int64_t r = 0; r < rows; ++r)
-    for (int64_t x = 0; x < columns; x += kLine) __builtin_prefetch(from + r * stride + x, 0, 2);
-}
-
-// Four floats in a register: what every 64-bit machine has, and all that moving them around takes.
-using Four = float __attribute__((vector_size(16)));
-
-Four load(const float* from) {
-  Four four;
-  std::memcpy(&four, from, sizeof four);
-  return four;
-}
-void store(Four four, float* to) { std::memcpy(to, &four, sizeof four); }
-Four interleave_low(Four a, Four b) { return __builtin_shufflevector(a, b, 0, 4, 1, 5); }
-Four interleave_high(Four a, Four b) { return __builtin_shufflevector(a, b, 2, 6, 3, 7); }
-
-constexpr int64_t kSide = 16;  // floats of a cache line
-using Square = float[kSide][kSide];
-
-// to[j][i] = square[i][j], four by four.
-void transpose_square(const Square& square, float* to, int64_t to_stride) {
-  for (int64_t j = 0; j < kSide; j += 4)
-    for (int64_t i = 0; i < kSide; i += 4) {
-      const Four r0 = load(&square[i][j]), r1 = load(&square[i + 1][j]), r2 = load(&square[i + 2][j]), r3 = load(&square[i + 3][j]);
-      const Four low_even = interleave_low(r0, r2), high_even = interleave_high(r0, r2);
-      const Four low_odd = interleave_low(r1, r3), high_odd = interleave_high(r1, r3);
-      float* row = to + j * to_stride + i;
-      store(interleave_low(low_even, low_odd), row);
-      store(interleave_high(low_even, low_odd), row + to_stride);
-      store(interleave_low(high_even, high_odd), row + 2 * to_stride);
-      store(interleave_high(high_even, high_odd), row + 3 * to_stride);
-    }
-}
-
-// to[j][i] = from[i][j], by squares that read and write each cache line once.
-void transpose(const float* from, int64_t from_stride, float* to, int64_t to_stride, int64_t rows, int64_t columns) {
-  for_blocks({0, columns}, kSide, [&](int64_t j, int64_t width) {
-    for_blocks({0, rows}, kSide, [&](int64_t i, int64_t height) {
-      if (width < kSide || height < kSide) {
-        for (int64_t r = i; r < i + height; ++r)
-          for (int64_t c = j; c < j + width; ++c) to[c * to_stride + r] = from[r * from_stride + c];
-        return;
-      }
-      alignas(64) Square square;
-      for (int64_t r = 0; r < kSide; ++r) std::memcpy(square[r], from + (i + r) * from_stride + j, sizeof square[r]);
-      transpose_square(square, to + j * to_stride + i, to_stride);
-    });
-  });
-}
-
-void copy_scaled(const float* from, float* to, int64_t n, float scale) {
-  for (int64_t i = 0; i < n; ++i) to[i] = scale * from[i];
-}
-
-// Of rows that come from memory: those of the next ones that are needed soon are fetched ahead.
-void copy_block(const float* from, int64_t from_stride, float* to, int64_t to_stride, int64_t rows, int64_t columns) {
-  for (int64_t r = 0; r < rows; ++r) {
-    prefetch(from + std::min(r + kAhead, rows - 1) * from_stride, from_stride, 1, columns);
-    std::memcpy(to + r * to_stride, from + r * from_stride, static_cast<size_t>(columns) * sizeof(float));
-  }
-}
+constexpr int64_t kPackedColumns = 32, kPackedDepth = 512, kPackedRows = 512;
+// For few rows of a, b goes by in place: in shallow blocks when it comes from memory, so that several rows of it stream at once, in deep
+// ones when it is in the cache.
+constexpr int64_t kThinColumns = 256, kShallow = 32, kDeep = 128, kInCache = 1 << 19;
+constexpr int64_t kThinResult = 1 << 17;  // elements of c that stay in the cache meanwhile
+constexpr int64_t kLeastTerms = 64;       // that are worth transposing for
+constexpr int64_t kOuterDepth = 1024;
 
 struct Buffers {
   const float *a, *b;
@@ -205,6 +75,7 @@ struct Problem {
   int64_t a_stride, b_stride, c_stride;
   ProductMode mode;
   int threads;
+  const Blocking& blocks = blocking();
 };
 
 // A product of one form, with kernels for its blocks.
@@ -221,7 +92,7 @@ class Form : protected Problem {
 // are enough rows.
 class Forward final : public Form {
  public:
-  explicit Forward(const Problem& problem) : Form(problem), in_cache_(k * n <= kInCache), copies_(m > kFewRows && !in_cache_) {
+  explicit Forward(const Problem& problem) : Form(problem), in_cache_(k * n <= kInCache), copies_(m > blocks.few_rows && !in_cache_) {
     const int64_t width = copies_ ? kForwardColumns : kThinColumns;
     const bool by_columns = (n + width - 1) / width >= threads;
     const Cut rows(m, m, by_columns ? 1 : threads);
@@ -284,6 +155,52 @@ class Forward final : public Form {
   BlockKernels kernels_;
 };
 
+// Forward where registers are few: a block of a and a panel of b are packed, and c is met again for each block of terms. Threads divide as
+// above.
+class Packed final : public Form {
+ public:
+  explicit Packed(const Problem& problem) : Form(problem) {
+    const bool by_columns = n / kPackedColumns >= threads;
+    const Cut rows(m, kPackedRows, by_columns ? 1 : threads);
+    const Cut columns(n, kPackedColumns, by_columns ? threads : 1, kPackedColumns);
+    const int64_t blocks_of_terms = (k + kPackedDepth - 1) / kPackedDepth;
+    const Cut depth(k, (k + blocks_of_terms - 1) / blocks_of_terms);
+    kernels_ = BlockKernels(rows, columns, depth, depth.block(), columns.block(), c_stride);
+  }
+  bool complete() const override { return kernels_.complete(); }
+  int64_t scratch_elements() const override { return threads * thread_elements(); }
+
+  void run(const ProductCall& call) const override {
+    const Buffers at = buffers(call);
+#pragma omp parallel num_threads(threads)
+    for_own_parts(threads, [&](int thread) {
+      multiply(at, at.scratch + thread * thread_elements(), kernels_.rows().part(thread), kernels_.columns().part(thread));
+    });
+  }
+
+ private:
+  void multiply(const Buffers& at, float* a_block, Part rows, Part columns) const {
+    const int64_t width = kernels_.columns().block(), depth = kernels_.depth().block();
+    float* const b_panel = a_block + a_elements();
+    for_blocks(rows, kernels_.rows().block(), [&](int64_t i, int64_t ni) {
+      for_blocks({0, k}, depth, [&](int64_t l, int64_t nl) {
+        copy_block(at.a + i * a_stride + l, a_stride, a_block, depth, ni, nl);
+        for_blocks(columns, width, [&](int64_t j, int64_t nj) {
+          float* const c = at.c + i * c_stride + j;
+          copy_block(at.b + l * b_stride + j, b_stride, b_panel, width, nl, nj);
+          if (l > 0 && j + nj < columns.end) prefetch(c + nj, c_stride, ni, std::min(width, columns.end - j - nj));
+          kernels_(ni, nj, nl, l == 0 ? Sum::kStart : Sum::kGoOn, a_block, b_panel, c);
+        });
+      });
+    });
+  }
+
+  int64_t a_elements() const { return kernels_.rows().block() * kernels_.depth().block(); }
+  int64_t thread_elements() const { return a_elements() + kernels_.columns().block() * kernels_.depth().block(); }
+
+  BlockKernels kernels_;
+};
+
 // Forward with each thread summing over a part of k: it then reads those rows of b, a weight, that it also updates (Outer), and only
 // partial sums move between the cores. For a b that stays in the cache and is larger than they are. The order of additions depends on the
 // number of threads, as oneDNN's may.
@@ -336,8 +253,8 @@ class Transposed final : public Form {
  public:
   explicit Transposed(const Problem& problem)
       : Form(problem),
-        panel_(std::min(kPanelRows, m)),
-        kernels_(Cut(n, kTransposedColumns, threads), Cut(m, panel_), Cut(k, kTransposedDepth), b_stride, panel_, panel_) {}
+        panel_(std::min(blocks.panel, m)),
+        kernels_(Cut(n, blocks.columns, threads), Cut(m, panel_), Cut(k, blocks.depth), b_stride, panel_, panel_) {}
   bool complete() const override { return kernels_.complete(); }
   int64_t scratch_elements() const override { return threads * panels_elements() + group_rows() * n; }
 
@@ -348,7 +265,7 @@ class Transposed final : public Form {
     for_own_parts(threads, [&](int thread) {
       const Part columns = kernels_.rows().part(thread);
       float* const panels = at.scratch + thread * panels_elements();
-      for_blocks({0, m}, kGroupRows, [&](int64_t first, int64_t rows) {
+      for_blocks({0, m}, blocks.group, [&](int64_t first, int64_t rows) {
         for_blocks({0, k}, kernels_.depth().block(), [&](int64_t l, int64_t nl) {
           for_blocks({0, rows}, panel_, [&](int64_t i, int64_t ni) {
             transpose(at.a + (first + i) * a_stride + l, a_stride, panels + i * nl, panel_, ni, nl);
@@ -364,7 +281,7 @@ class Transposed final : public Form {
   }
 
  private:
-  int64_t group_rows() const { return (std::min(kGroupRows, m) + panel_ - 1) / panel_ * panel_; }
+  int64_t group_rows() const { return (std::min(blocks.group, m) + panel_ - 1) / panel_ * panel_; }
   int64_t panels_elements() const { return group_rows() * kernels_.depth().block(); }
 
   void multiply(const float* b, const float* panels, float* result, int64_t rows, Part columns, int64_t depth, Sum sum) const {
@@ -385,9 +302,9 @@ class Outer final : public Form {
  public:
   explicit Outer(const Problem& problem)
       : Form(problem),
-        copies_(k * n > kInCache || mode == ProductMode::kAdd),
-        width_(std::min(tile_of(k).columns, n)),
-        kernels_(Cut(m, tile_of(k).rows, threads), Cut(n, width_), Cut(k, kOuterDepth), k, copies_ ? width_ : b_stride,
+        copies_(!blocks.wide || k * n > kInCache || mode == ProductMode::kAdd),
+        width_(std::min(tile().columns, n)),
+        kernels_(Cut(m, tile().rows, threads), Cut(n, width_), Cut(k, kOuterDepth), k, copies_ ? width_ : b_stride,
                  mode == ProductMode::kHandOver ? n : c_stride) {}
   bool complete() const override { return kernels_.complete(); }
   int64_t scratch_elements() const override { return panels_elements() + threads * thread_elements(); }
@@ -408,14 +325,13 @@ class Outer final : public Form {
   }
 
  private:
-  struct Tile {
-    int64_t rows, columns;
-  };
-  static Tile tile_of(int64_t terms) {
-    if (terms <= kFewTerms) return {kWidestRows, kWidestColumns};
-    if (terms <= kShortSums) return {kWideRows, kWideColumns};
-    return {kOuterRows, kOuterColumns};
+  Tile tile() const {
+    Tile tile = k <= kFewTerms ? blocks.few_terms : k <= kShortSums ? blocks.short_sums : blocks.many_terms;
+    if (mode == ProductMode::kHandOver) tile.rows = std::min(tile.rows, kHandOverRows);
+    return tile;
   }
+  // Whole tiles.
+  int64_t group() const { return std::max(blocks.outer_group / tile().rows, int64_t{1}) * tile().rows; }
 
   void copy_panels(const Buffers& at, Part depth, float scale) const {
     for (int64_t l = depth.begin; l < depth.end; ++l)
@@ -425,8 +341,8 @@ class Outer final : public Form {
 
   void multiply_rows(const Buffers& at, const Consume* consume, Part rows, float* a_rows) const {
     const float* const b = copies_ ? at.scratch : at.b;
-    float* const tiles = a_rows + kOuterGroup * k;  // a row of them, to hand over
-    for_blocks(rows, kOuterGroup, [&](int64_t first, int64_t size) {
+    float* const tiles = a_rows + group() * k;  // a row of them, to hand over
+    for_blocks(rows, group(), [&](int64_t first, int64_t size) {
       transpose(at.a + first, a_stride, a_rows, k, k, size);
       for_blocks({0, size}, kernels_.rows().block(), [&](int64_t i, int64_t ni) {
         if (mode == ProductMode::kHandOver) {
@@ -451,7 +367,7 @@ class Outer final : public Form {
   }
 
   // What a thread has for itself.
-  int64_t thread_elements() const { return kOuterGroup * k + (mode == ProductMode::kHandOver ? kernels_.rows().block() * n : 0); }
+  int64_t thread_elements() const { return group() * k + (mode == ProductMode::kHandOver ? kernels_.rows().block() * n : 0); }
   int64_t panels_elements() const { return copies_ ? (n + width_ - 1) / width_ * width_ * k : 0; }
 
   bool copies_;
@@ -470,18 +386,19 @@ std::unique_ptr<Form> choose(const MatrixView& a, const MatrixView& b, const Mat
   for (const MatrixView* view : {&a, &b, &c})
     for (int64_t extent : {view->sizes[0], view->sizes[1], view->strides[0], view->strides[1]})
       if (extent > std::numeric_limits<libxsmm_blasint>::max()) return nullptr;
-  const int64_t m = a.sizes[0], k = a.sizes[1], n = b.sizes[1];
+  const int64_t m = a.sizes[0], k = a.sizes[1], n = b.sizes[1], few_rows = blocking().few_rows;
   auto problem = [&](size_t a_apart, size_t b_apart) {
     return Problem{m, n, k, a.strides[a_apart], b.strides[b_apart], c.strides[0], mode, threads};
   };
   // Where the other library is as fast or faster, it has the product: with few columns mostly zeros would be multiplied, with few terms
   // mostly transposed, and a b that stays in the cache costs it little to copy.
-  if (contiguous(a, 0) && contiguous(b, 1) && n >= kPanelRows) return std::make_unique<Outer>(problem(1, 0));
+  if (contiguous(a, 0) && contiguous(b, 1) && n >= kLeastTerms) return std::make_unique<Outer>(problem(1, 0));
   if (mode != ProductMode::kWrite) return nullptr;
   const bool forward = contiguous(a, 1) && contiguous(b, 1) && n >= kSide;
-  if (forward && threads > 1 && m > kFewRows && k * n <= kInCache && threads * m < k) return std::make_unique<ByTerms>(problem(0, 0));
+  if (forward && !blocking().wide && m > few_rows) return std::make_unique<Packed>(problem(0, 0));
+  if (forward && threads > 1 && m > few_rows && k * n <= kInCache && threads * m < k) return std::make_unique<ByTerms>(problem(0, 0));
   if (forward) return std::make_unique<Forward>(problem(0, 0));
-  if (contiguous(a, 1) && contiguous(b, 0) && k >= kPanelRows && (m <= kFewRows || k * n > kInCache))
+  if (contiguous(a, 1) && contiguous(b, 0) && k >= kLeastTerms && (m <= few_rows || k * n > kInCache))
     return std::make_unique<Transposed>(problem(0, 1));
   return nullptr;
 }
