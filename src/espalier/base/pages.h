@@ -1,6 +1,6 @@
 #pragma once
 // Memory straight from the system, for the few large buffers that live as long as the program: zeroed, 2 MiB aligned, in huge pages
-// where it is large. A fresh 4 KiB page costs 15 us here, the same memory in 2 MiB pages 60 times less (docs/design.md, the machine).
+// where it is large: what is read here and there then costs no walk through page tables. A fresh 4 KiB page costs 15 us here, the same memory in 2 MiB pages 60 times less (docs/design.md, the machine).
 // Not for small or short-lived objects.
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +13,7 @@ inline constexpr int64_t kHugePage = int64_t{2} << 20;
 class Pages {
  public:
   Pages() = default;
-  // Error(kMemory) when the system refuses; nothing is touched, so resident memory grows only with use.
+  // std::bad_alloc when the system refuses; nothing is touched, so resident memory grows only with use.
   explicit Pages(int64_t bytes);
   ~Pages();
   Pages(Pages&& other) noexcept;

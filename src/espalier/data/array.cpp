@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <new>
 
+#include "espalier/base/pages.h"
 #include "espalier/base/text.h"
 
 namespace espalier {
@@ -22,12 +24,19 @@ Array copy(NumberType type, const Dims& shape, std::span<const T> values) {
   return array;
 }
 
+// Samples are read in any order: a large array is found without walks through page tables.
+std::shared_ptr<std::byte[]> allocate(int64_t bytes) {
+  if (bytes < kHugePage) return std::shared_ptr<std::byte[]>(new std::byte[static_cast<size_t>(std::max<int64_t>(bytes, 1))]);
+  auto pages = std::make_shared<Pages>(bytes);
+  return {pages, pages->data()};
+}
+
 }  // namespace
 
 Array allocate_array(NumberType type, const Dims& shape, const std::string& where) {
   Array array{type, shape, nullptr};
   try {
-    array.values = std::shared_ptr<std::byte[]>(new std::byte[static_cast<size_t>(std::max<int64_t>(array.bytes(), 1))]);
+    array.values = allocate(array.bytes());
   } catch (const std::bad_alloc&) {
     throw Error(ErrorKind::kMemory, fmt::format("no memory for {} of samples", format_bytes(array.bytes())), where,
                 "use a smaller data set");
