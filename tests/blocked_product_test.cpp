@@ -42,19 +42,45 @@ bool left_to_others(Form form, Sizes sizes) {
   return false;
 }
 
-void check(Form form, Sizes sizes, ProductMode mode, int threads, std::mt19937& random) {
-  SCOPED_TRACE(fmt::format("form {} m {} n {} k {} {} threads {}", static_cast<int>(form), sizes.m, sizes.n, sizes.k,
+// Two operands and their product by plain loops in double, with the sum of the terms' sizes beside it.
+struct Problem {
+  Problem(Form form, Sizes sizes, std::mt19937& random)
+      : form(form),
+        sizes(sizes),
+        room(static_cast<int64_t>(random() % 3) * 7),
+        a(sizes.m, sizes.k, form != Form::kOuter, room, random),
+        b(sizes.k, sizes.n, form != Form::kTransposed, room, random),
+        c(sizes.m, sizes.n, true, room, random),
+        sums(static_cast<size_t>(sizes.m * sizes.n)),
+        magnitudes(sums.size()) {
+    for (int64_t i = 0; i < sizes.m; ++i)
+      for (int64_t l = 0; l < sizes.k; ++l) {
+        const double left = a.at(i, l);
+        for (int64_t j = 0; j < sizes.n; ++j) {
+          const double term = left * static_cast<double>(b.at(l, j));
+          sums[static_cast<size_t>(i * sizes.n + j)] += term;
+          magnitudes[static_cast<size_t>(i * sizes.n + j)] += std::fabs(term);
+        }
+      }
+  }
+
+  Form form;
+  Sizes sizes;
+  int64_t room;
+  Stored a, b, c;
+  std::vector<double> sums, magnitudes;
+};
+
+void check(const Problem& problem, ProductMode mode, int threads) {
+  const Sizes sizes = problem.sizes;
+  SCOPED_TRACE(fmt::format("form {} m {} n {} k {} {} threads {}", static_cast<int>(problem.form), sizes.m, sizes.n, sizes.k,
                            mode == ProductMode::kAdd     ? "add"
                            : mode == ProductMode::kWrite ? "write"
                                                          : "hand over",
                            threads));
-  const auto [m, n, k] = sizes;
-  const int64_t room = static_cast<int64_t>(random() % 3) * 7;
-  const Stored a(m, k, form != Form::kOuter, room, random), b(k, n, form != Form::kTransposed, room, random);
-  Stored c(m, n, true, room, random);
-  const Stored before = c;
-  const auto product = make_blocked_product(a.view, b.view, c.view, mode, threads);
-  if (!product && left_to_others(form, sizes)) return;
+  Stored c = problem.c;
+  const auto product = make_blocked_product(problem.a.view, problem.b.view, c.view, mode, threads);
+  if (!product && left_to_others(problem.form, sizes)) return;
   if (!product) GTEST_SKIP() << "built without the library of small products, or it has no kernels for this processor";
   std::vector<float> scratch(static_cast<size_t>(product->scratch_bytes) / sizeof(float) + 1, NAN);
   scratch.back() = 17;
@@ -62,34 +88,36 @@ void check(Form form, Sizes sizes, ProductMode mode, int threads, std::mt19937& 
   // What is handed over is put where it belongs; a part that comes twice shows as a wrong sum.
   if (mode == ProductMode::kHandOver) std::fill(c.values.begin(), c.values.end(), 0.0f);
   const Consume consume = [&](int64_t first, int64_t count, const float* values) {
-    for (int64_t i = 0; i < count; ++i) c.values[static_cast<size_t>((first + i) / n * c.view.strides[0] + (first + i) % n)] += values[i];
+    for (int64_t i = 0; i < count; ++i)
+      c.values[static_cast<size_t>((first + i) / sizes.n * c.view.strides[0] + (first + i) % sizes.n)] += values[i];
   };
-  product->run({a.values.data(), b.values.data(), c.values.data(), scratch.data(), scale, &consume});
+  product->run({problem.a.values.data(), problem.b.values.data(), c.values.data(), scratch.data(), scale, &consume});
   EXPECT_EQ(scratch.back(), 17) << "written past the scratch space";
   int64_t wrong = 0;
-  for (int64_t i = 0; i < m; ++i)
-    for (int64_t j = 0; j < n + room; ++j) {
-      const auto place = static_cast<size_t>(i * c.view.strides[0] + j);
-      if (j >= n) {
-        wrong += c.values[place] != (mode == ProductMode::kHandOver ? 0 : before.values[place]);
+  for (int64_t i = 0; i < sizes.m; ++i)
+    for (int64_t j = 0; j < sizes.n + problem.room; ++j) {
+      const auto place = static_cast<size_t>(i * c.view.strides[0] + j), element = static_cast<size_t>(i * sizes.n + j);
+      const float before = problem.c.values[place];
+      if (j >= sizes.n) {
+        wrong += c.values[place] != (mode == ProductMode::kHandOver ? 0 : before);
         continue;
       }
-      double sum = 0, size = 0;
-      for (int64_t l = 0; l < k; ++l) {
-        const double term = static_cast<double>(a.at(i, l)) * static_cast<double>(b.at(l, j));
-        sum += term, size += std::fabs(term);
-      }
-      if (mode == ProductMode::kAdd) sum = static_cast<double>(before.values[place]) + static_cast<double>(scale) * sum;
+      double sum = problem.sums[element];
+      if (mode == ProductMode::kAdd) sum = static_cast<double>(before) + static_cast<double>(scale) * sum;
       // Rounding of k additions in float32 is far below 1e-5 of the terms together; a lost or doubled term is not.
-      wrong += !(std::fabs(static_cast<double>(c.values[place]) - sum) <= 1e-5 * (1 + size));
+      wrong += !(std::fabs(static_cast<double>(c.values[place]) - sum) <= 1e-5 * (1 + problem.magnitudes[element]));
     }
   EXPECT_EQ(wrong, 0) << "elements are wrong";
 }
 
 void check_all_modes(Sizes sizes, std::mt19937& random) {
-  for (int threads : {1, 2, 3}) {
-    for (Form form : {Form::kForward, Form::kTransposed, Form::kOuter}) check(form, sizes, ProductMode::kWrite, threads, random);
-    for (ProductMode mode : {ProductMode::kAdd, ProductMode::kHandOver}) check(Form::kOuter, sizes, mode, threads, random);
+  for (Form form : {Form::kForward, Form::kTransposed, Form::kOuter}) {
+    const Problem problem(form, sizes, random);
+    for (int threads : {1, 2, 3}) {
+      check(problem, ProductMode::kWrite, threads);
+      if (form != Form::kOuter) continue;
+      for (ProductMode mode : {ProductMode::kAdd, ProductMode::kHandOver}) check(problem, mode, threads);
+    }
   }
 }
 
@@ -130,7 +158,8 @@ TEST(BlockedProduct, OfRandomSizes) {
 // b is read in strips when c is too wide to stay in the cache.
 TEST(BlockedProduct, OfFewWideRows) {
   std::mt19937 random(5);
-  for (int threads : {1, 2}) check(Form::kForward, {40, 7000, 90}, ProductMode::kWrite, threads, random);
+  const Problem problem(Form::kForward, {40, 7000, 90}, random);
+  for (int threads : {1, 2}) check(problem, ProductMode::kWrite, threads);
 }
 
 // As within a parallel region of the caller's.
@@ -140,8 +169,8 @@ TEST(BlockedProduct, BySmallerTeamsThanAskedFor) {
 #pragma omp single
   {
     for (Sizes sizes : std::vector<Sizes>{{129, 257, 513}, {130, 1100, 513}, {40, 130, 70}})
-      for (Form form : {Form::kForward, Form::kTransposed, Form::kOuter}) check(form, sizes, ProductMode::kWrite, 3, random);
-    check(Form::kOuter, {130, 300, 70}, ProductMode::kAdd, 3, random);
+      for (Form form : {Form::kForward, Form::kTransposed, Form::kOuter}) check(Problem(form, sizes, random), ProductMode::kWrite, 3);
+    check(Problem(Form::kOuter, {130, 300, 70}, random), ProductMode::kAdd, 3);
   }
 }
 
