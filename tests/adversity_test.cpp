@@ -22,6 +22,7 @@
 
 #include "adversity_files.h"
 #include "process.h"
+#include "sanitizers.h"
 #include "scratch.h"
 
 namespace espalier {
@@ -30,11 +31,7 @@ namespace {
 using Words = std::vector<std::string>;
 
 // Resident memory of a program that refuses: itself and its libraries are 12 MB, and a text of more than 16 MB is not read to its end.
-#if defined(__SANITIZE_ADDRESS__)
-constexpr int64_t kMostResident = int64_t{400} << 20;
-#else
-constexpr int64_t kMostResident = int64_t{64} << 20;
-#endif
+constexpr int64_t kMostResident = int64_t{kSanitizesAddresses ? 400 : 64} << 20;
 
 struct Case {
   std::string title;

@@ -134,14 +134,20 @@ void save(const Options& options, nn::Trainer& trainer) {
   trainer.save_weights(options.save);
 }
 
-// The weights of the step before, when training ended because of its loss. What goes wrong here is only noted: that loss came first.
-void save_after_divergence(const Options& options, nn::Trainer& trainer) {
-  try {
-    save(options, trainer);
-    if (!options.quiet) note(fmt::format("the weights after step {} are saved in '{}'", trainer.updates(), options.save));
-  } catch (const Error& error) {
-    note(error.what());
-  }
+// What is left when training ended because of its loss: the weights of the step before and the trace up to there. What goes wrong here is
+// only noted: that loss came first.
+void save_after_divergence(const Options& options, nn::Trainer& trainer, TraceFile* trace) {
+  auto attempt = [&](const auto& write, const std::string& done) {
+    try {
+      write();
+      if (!options.quiet) note(done);
+    } catch (const Error& error) {
+      note(error.what());
+    }
+  };
+  if (!options.save.empty())
+    attempt([&] { save(options, trainer); }, fmt::format("the weights after step {} are saved in '{}'", trainer.updates(), options.save));
+  if (trace != nullptr) attempt([&] { trace->commit(); }, fmt::format("the trace is written to '{}'", options.trace));
 }
 
 Run fit(const Options& options, nn::Trainer& trainer, const Dataset& data, const Dataset* validation) {
@@ -190,7 +196,7 @@ int train(const Options& options) {
   try {
     run = fit(options, *trainer, *data, validation.get());
   } catch (const Error& error) {
-    if (error.kind() == ErrorKind::kDiverged && !options.save.empty()) save_after_divergence(options, *trainer);
+    if (error.kind() == ErrorKind::kDiverged) save_after_divergence(options, *trainer, trace.get());
     throw;
   }
   if (!options.save.empty()) save(options, *trainer);

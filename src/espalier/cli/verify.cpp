@@ -163,6 +163,12 @@ void for_each_batch(const Options& options, const Dataset& data, int64_t steps,
   }
 }
 
+// Where both runs have lost their numbers nothing is left to compare.
+[[noreturn]] void refuse_nothing_to_compare(const std::string& what, int64_t step) {
+  throw Error(ErrorKind::kDiverged, fmt::format("{} in step {}, on the mesh and on one device alike", what, step), "",
+              "compare fewer steps or lower the learning rate");
+}
+
 Comparison compare(const Options& options, const nn::Optimizer& optimizer, nn::Trainer& sharded, nn::Trainer& reference,
                    const Dataset& data, Scope scope) {
   const int64_t steps = options.steps ? options.steps : kDefaultSteps;
@@ -173,11 +179,14 @@ Comparison compare(const Options& options, const nn::Optimizer& optimizer, nn::T
     if (comparer.result().first) return;  // everything behind the first difference differs too
     const double a = sharded.train_batch(data, samples).loss, b = reference.train_batch(data, samples).loss;
     comparer.loss(step, a, b);
+    if (!std::isfinite(a) && !std::isfinite(b)) refuse_nothing_to_compare(fmt::format("loss is {}", nn::text_of(b)), step);
     if (scope == Scope::kEverything) comparer.gradients(step);
     comparer.weights(step);
     comparer.result().steps = step;
     if (!options.quiet) progress.on_batch_end(step, std::min(step * options.batch_size, data.size()), {{"loss", a}});
   });
+  if (!comparer.result().first)
+    if (auto bad = reference.find_bad_variable()) refuse_nothing_to_compare(*bad, comparer.result().steps);
   return comparer.result();
 }
 
