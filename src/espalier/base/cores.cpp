@@ -1,9 +1,14 @@
 #include "espalier/base/cores.h"
 
+#include <fmt/format.h>
+#include <omp.h>
 #include <sched.h>
 
 #include <cstddef>
 #include <new>
+#include <set>
+
+#include "espalier/base/error.h"
 
 namespace espalier {
 
@@ -16,16 +21,31 @@ namespace {
 
 constexpr size_t kMaskBytes = 8 * sizeof(cpu_set_t);
 
+void add_places(std::set<int>& cores) {
+  if (omp_get_proc_bind() == omp_proc_bind_false) return;
+  for (int place = 0; place < omp_get_num_places(); ++place) {
+    std::vector<int> ids(static_cast<size_t>(omp_get_place_num_procs(place)));
+    omp_get_place_proc_ids(place, ids.data());
+    cores.insert(ids.begin(), ids.end());
+  }
+}
+
 }  // namespace
 
 std::vector<int> available_cores() {
   cpu_set_t mask[8];
-  std::vector<int> cores;
+  std::set<int> cores;
   if (sched_getaffinity(0, kMaskBytes, mask) == 0)
     for (int core = 0; core < static_cast<int>(8 * kMaskBytes); ++core)
-      if (CPU_ISSET_S(static_cast<size_t>(core), kMaskBytes, mask)) cores.push_back(core);
-  if (cores.empty()) cores.push_back(0);
-  return cores;
+      if (CPU_ISSET_S(static_cast<size_t>(core), kMaskBytes, mask)) cores.insert(core);
+  add_places(cores);
+  if (cores.empty()) cores.insert(0);
+  return {cores.begin(), cores.end()};
+}
+
+void refuse_threads(int threads) {
+  throw Error(ErrorKind::kMemory, fmt::format("the system has no room for {} threads", threads), "",
+              "use fewer with --threads, or raise the limits of memory and processes (ulimit -v, ulimit -u)");
 }
 
 PinnedThread::PinnedThread(int core) : before_(new (std::nothrow) Mask) {

@@ -1,6 +1,5 @@
 #include "espalier/ops/start_team.h"
 
-#include <fmt/format.h>
 #include <omp.h>
 
 #include <algorithm>
@@ -10,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "espalier/base/error.h"
+#include "espalier/base/cores.h"
 
 namespace espalier::ops {
 namespace {
@@ -40,8 +39,7 @@ void start_team(int threads) {
   static std::mutex turn;  // one caller's trial must not take the room that another's has found
   std::lock_guard lock(turn);
   if (!can_start(threads - 1))
-    throw Error(ErrorKind::kMemory, fmt::format("the system has no room for {} threads", threads), "",
-                "use fewer with --threads, or raise the limits of memory and processes (ulimit -v, ulimit -u)");
+    refuse_threads(threads);
 #pragma omp parallel num_threads(threads)
   {}
 }

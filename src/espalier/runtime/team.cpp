@@ -1,6 +1,5 @@
 #include "espalier/runtime/team.h"
 
-#include <fmt/format.h>
 #include <sched.h>
 
 #include <atomic>
@@ -38,8 +37,7 @@ Team::Team(int workers, std::vector<int> cores) : workers_(workers), cores_(std:
     start_threads();
   } catch (const std::exception&) {  // one could not be started: those that could would wait forever
     end_threads();
-    throw Error(ErrorKind::kMemory, fmt::format("the system has no room for {} threads", workers), "executor",
-                "use fewer with --threads, or raise the limits of memory and processes (ulimit -v, ulimit -u)");
+    refuse_threads(workers);
   }
 }
 
