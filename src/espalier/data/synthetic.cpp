@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <numbers>
+#include <numeric>
 
 #include "espalier/base/philox.h"
 #include "espalier/base/runs.h"
@@ -15,22 +16,9 @@ namespace {
 
 constexpr uint32_t kSampleStream = 0x73616d70;  // "samp": apart from the small numbers that variables and layers use
 
-// Small data sets are made once: drawing a batch again each step would take longer than copying it, and show in every measurement.
-constexpr int64_t kRememberedValues = 4 << 20;
-
 class SyntheticDataset : public Dataset {
  public:
-  SyntheticDataset(std::vector<FieldSpec> specs, int64_t size, uint64_t seed) : Dataset(std::move(specs), size), seed_(seed) {
-    int64_t values = 0;
-    for (const FieldSpec& spec : fields()) values += spec.shape.volume();
-    if (values > kRememberedValues / size) return;
-    for (size_t f = 0; f < fields().size(); ++f) {
-      const FieldSpec& spec = fields()[f];
-      std::vector<float>& all = remembered_.emplace_back(static_cast<size_t>(size * spec.shape.volume()));
-      for (int64_t sample = 0; sample < size; ++sample)
-        fill(spec, static_cast<uint32_t>(f), sample, 0, spec.shape.volume(), all.data() + sample * spec.shape.volume());
-    }
-  }
+  SyntheticDataset(std::vector<FieldSpec> specs, int64_t size, uint64_t seed) : Dataset(std::move(specs), size), seed_(seed) {}
 
   void read(int field, std::span<const int64_t> samples, const Dims& offset, const Dims& shape, float* out) const override {
     read_as(field, samples, offset, shape, out);
@@ -46,9 +34,7 @@ class SyntheticDataset : public Dataset {
     for (int64_t sample : samples) {
       ESPALIER_ASSERT(sample >= 0 && sample < size());
       for_each_run(spec.shape, offset, shape, [&](int64_t at_whole, int64_t at_part, int64_t count) {
-        if (remembered_.empty()) return fill(spec, static_cast<uint32_t>(field), sample, at_whole, count, out + at_part);
-        const float* from = remembered_[static_cast<size_t>(field)].data() + sample * spec.shape.volume() + at_whole;
-        std::transform(from, from + count, out + at_part, [](float value) { return static_cast<T>(value); });
+        fill(spec, static_cast<uint32_t>(field), sample, at_whole, count, out + at_part);
       });
       out += shape.volume();
     }
@@ -91,15 +77,35 @@ class SyntheticDataset : public Dataset {
   }
 
   uint64_t seed_;
-  std::vector<std::vector<float>> remembered_;  // one entry a field; empty when there are too many samples
 };
+
+// Small data sets are drawn once: drawing a batch again each step would take longer than copying it, and show in every measurement.
+constexpr int64_t kRememberedValues = 4 << 20;
+
+std::unique_ptr<Dataset> remembered(const Dataset& drawn) {
+  std::vector<int64_t> samples(static_cast<size_t>(drawn.size()));
+  std::iota(samples.begin(), samples.end(), 0);
+  std::vector<FieldSource> sources;
+  for (size_t f = 0; f < drawn.fields().size(); ++f) {
+    Dims shape = {drawn.size()};
+    for (int64_t size : drawn.fields()[f].shape) shape.push_back(size);
+    const Array array = allocate_array(NumberType::kF32, shape, "synthetic");
+    drawn.read(static_cast<int>(f), samples, reinterpret_cast<float*>(array.values.get()));
+    sources.push_back({array, "synthetic"});
+  }
+  return make_dataset(drawn.fields(), std::move(sources), drawn.size());
+}
 
 }  // namespace
 
 std::unique_ptr<Dataset> make_synthetic_dataset(std::vector<FieldSpec> fields, int64_t samples, uint64_t seed) {
   if (fields.empty()) usage_error("no fields to make samples for", "synthetic", "name at least one input");
   if (samples < 1) usage_error(fmt::format("'{}' samples", samples), "synthetic", "use at least 1");
-  return std::make_unique<SyntheticDataset>(std::move(fields), samples, seed);
+  int64_t values = 0;  // of a sample
+  for (const FieldSpec& field : fields) values += field.shape.volume();
+  auto drawn = std::make_unique<SyntheticDataset>(std::move(fields), samples, seed);
+  if (values <= kRememberedValues / samples) return remembered(*drawn);
+  return drawn;
 }
 
 }  // namespace espalier
