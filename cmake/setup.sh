@@ -5,7 +5,7 @@ set -eu
 packages="cmake g++ ninja-build pkg-config libdnnl-dev libhwy-dev libre2-dev nlohmann-json3-dev libcli11-dev libfmt-dev zlib1g-dev \
 libgtest-dev dataset-fashion-mnist"
 [ "$(uname -m)" != x86_64 ] || packages="$packages libxsmm-dev"
-fuzz_packages="clang-14 libclang-rt-14-dev libomp-14-dev" # libFuzzer, its sanitizers and the OpenMP of that compiler
+dev_packages="clang-14 libclang-rt-14-dev libomp-14-dev" # what preset dev is built with: sanitizers, libFuzzer, the OpenMP of that compiler
 
 say() { printf '\n== %s\n' "$*" >&2; }
 fail() { printf 'error: %s\n' "$*" >&2; exit 2; }

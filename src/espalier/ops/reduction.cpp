@@ -63,6 +63,7 @@ int64_t ReductionWalk::results(int64_t unit) const {
 }
 
 int64_t ReductionWalk::first_element(int64_t unit) const {
+  if (elements == 0) return 0;  // sums of nothing
   if (!rows) return offset_of(unit, kept_sizes, kept_strides);
   int64_t blocks = (inner + width - 1) / width;
   return offset_of(unit / blocks, kept_sizes, kept_strides) + unit % blocks * width;
