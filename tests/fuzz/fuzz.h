@@ -1,5 +1,5 @@
 #pragma once
-// What the fuzzers share. A fuzzer is one file NAME_fuzz.cpp that defines LLVMFuzzerTestOneInput, libFuzzer's entry: in the preset `fuzz`
+// What the fuzzers share. A fuzzer is one file NAME_fuzz.cpp that defines LLVMFuzzerTestOneInput, libFuzzer's entry: in the preset `dev`
 // it is linked with libFuzzer, everywhere else with replay.cpp, which runs its seeds and what fuzzing has found before. Memory is counted
 // by the program's own operator new (fuzz.cpp): what zlib takes by malloc (at most 50 KiB a stream) is not seen.
 #include <cstddef>
