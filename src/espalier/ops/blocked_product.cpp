@@ -41,18 +41,19 @@ constexpr Blocking kWide{.wide = true,
 constexpr Blocking kNarrow{.wide = false,
                            .few_rows = 16,
                            .group = 256,
-                           .panel = 32,
+                           .panel = kPanelColumns,
                            .columns = 24,
                            .depth = 512,
                            .outer_group = 256,
-                           .many_terms = {256, 32},
-                           .short_sums = {128, 32},
-                           .few_terms = {128, 32}};
+                           .many_terms = {256, kPanelColumns},
+                           .short_sums = {128, kPanelColumns},
+                           .few_terms = {128, kPanelColumns}};
 const Blocking& blocking() { return libxsmm_get_target_archid() >= LIBXSMM_X86_AVX512 ? kWide : kNarrow; }
 
 constexpr int64_t kHandOverRows = 48;                          // of a tile, at most: there is room for rows of tiles
 constexpr int64_t kForwardColumns = 128, kForwardDepth = 512;  // the block of b, copied
-constexpr int64_t kPackedColumns = 32, kPackedDepth = 512, kPackedRows = 512;
+constexpr int64_t kPackedDepth = 512, kPackedRows = 512;
+constexpr int64_t kWorthPacking = 1024;  // columns that a thread's block of a meets: fewer are faster from where a lies
 // For few rows of a, b goes by in place: in shallow blocks when it comes from memory, so that several rows of it stream at once, in deep
 // ones when it is in the cache.
 constexpr int64_t kThinColumns = 256, kShallow = 32, kDeep = 128, kInCache = 1 << 19;
@@ -155,17 +156,18 @@ class Forward final : public Form {
   BlockKernels kernels_;
 };
 
-// Forward where registers are few: a block of a and a panel of b are packed, and c is met again for each block of terms. Threads divide as
-// above.
+// Forward where registers are few: a panel of b is packed, and a block of a if enough of them meet it; c is met again for each block of
+// terms. Threads divide as above.
 class Packed final : public Form {
  public:
   explicit Packed(const Problem& problem) : Form(problem) {
-    const bool by_columns = n / kPackedColumns >= threads;
+    const bool by_columns = n / kPanelColumns >= threads;
     const Cut rows(m, kPackedRows, by_columns ? 1 : threads);
-    const Cut columns(n, kPackedColumns, by_columns ? threads : 1, kPackedColumns);
+    const Cut columns(n, kPanelColumns, by_columns ? threads : 1, kPanelColumns);
     const int64_t blocks_of_terms = (k + kPackedDepth - 1) / kPackedDepth;
     const Cut depth(k, (k + blocks_of_terms - 1) / blocks_of_terms);
-    kernels_ = BlockKernels(rows, columns, depth, depth.block(), columns.block(), c_stride);
+    packs_a_ = columns.part(0).size() >= kWorthPacking;
+    kernels_ = BlockKernels(rows, columns, depth, packs_a_ ? depth.block() : a_stride, columns.block(), c_stride);
   }
   bool complete() const override { return kernels_.complete(); }
   int64_t scratch_elements() const override { return threads * thread_elements(); }
@@ -184,20 +186,22 @@ class Packed final : public Form {
     float* const b_panel = a_block + a_elements();
     for_blocks(rows, kernels_.rows().block(), [&](int64_t i, int64_t ni) {
       for_blocks({0, k}, depth, [&](int64_t l, int64_t nl) {
-        copy_block(at.a + i * a_stride + l, a_stride, a_block, depth, ni, nl);
+        const float* const a = packs_a_ ? a_block : at.a + i * a_stride + l;
+        if (packs_a_) copy_block(at.a + i * a_stride + l, a_stride, a_block, depth, ni, nl);
         for_blocks(columns, width, [&](int64_t j, int64_t nj) {
           float* const c = at.c + i * c_stride + j;
           copy_block(at.b + l * b_stride + j, b_stride, b_panel, width, nl, nj);
           if (l > 0 && j + nj < columns.end) prefetch(c + nj, c_stride, ni, std::min(width, columns.end - j - nj));
-          kernels_(ni, nj, nl, l == 0 ? Sum::kStart : Sum::kGoOn, a_block, b_panel, c);
+          kernels_(ni, nj, nl, l == 0 ? Sum::kStart : Sum::kGoOn, a, b_panel, c);
         });
       });
     });
   }
 
-  int64_t a_elements() const { return kernels_.rows().block() * kernels_.depth().block(); }
+  int64_t a_elements() const { return packs_a_ ? kernels_.rows().block() * kernels_.depth().block() : 0; }
   int64_t thread_elements() const { return a_elements() + kernels_.columns().block() * kernels_.depth().block(); }
 
+  bool packs_a_ = false;
   BlockKernels kernels_;
 };
 

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "espalier/base/error.h"
 
@@ -165,14 +166,23 @@ inline void copy_scaled(const float* from, float* to, int64_t n, float scale) {
   for (int64_t i = 0; i < n; ++i) to[i] = scale * from[i];
 }
 
-constexpr int64_t kAhead = 8;  // rows between what is copied and what is fetched
+constexpr int64_t kAhead = 8;          // rows between what is copied and what is fetched
+constexpr int64_t kPanelColumns = 32;  // columns of a panel whose rows are too short for a call each
 
-// Of rows that come from memory: those of the next ones that are needed soon are fetched ahead.
-inline void copy_block(const float* from, int64_t from_stride, float* to, int64_t to_stride, int64_t rows, int64_t columns) {
+// Of rows that come from memory: those of the next ones that are needed soon are fetched ahead. `Columns` is a number or a constant.
+template <class Columns>
+void copy_rows(const float* from, int64_t from_stride, float* to, int64_t to_stride, int64_t rows, Columns columns) {
   for (int64_t r = 0; r < rows; ++r) {
     prefetch(from + std::min(r + kAhead, rows - 1) * from_stride, from_stride, 1, columns);
     std::memcpy(to + r * to_stride, from + r * from_stride, static_cast<size_t>(columns) * sizeof(float));
   }
+}
+
+inline void copy_block(const float* from, int64_t from_stride, float* to, int64_t to_stride, int64_t rows, int64_t columns) {
+  if (columns == kPanelColumns)
+    copy_rows(from, from_stride, to, to_stride, rows, std::integral_constant<int64_t, kPanelColumns>());
+  else
+    copy_rows(from, from_stride, to, to_stride, rows, columns);
 }
 
 }  // namespace espalier::ops
