@@ -67,9 +67,10 @@ HWY_EXPORT(triad);
 HWY_EXPORT(update);
 
 constexpr int kChains = 12;  // of multiply_adds
-constexpr int kRepeats = 5;
+// The best of many short trials: on a shared machine most of them have company.
+constexpr int kTrials = 60, kBandwidthTrials = 10;
 constexpr int64_t kElements = int64_t{64} << 20;  // of each of three arrays: two of 256 MiB are beyond the last cache of today's machines
-constexpr int64_t kRounds = 4'000'000;            // some 30 ms of multiply-adds
+constexpr int64_t kRounds = 1'000'000;            // some 8 ms of multiply-adds
 
 // Seconds that body(thread) takes on `threads` pinned threads at once, from when all are ready until the last has ended.
 double together(int threads, const std::function<void(int)>& body) {
@@ -95,7 +96,7 @@ double together(int threads, const std::function<void(int)>& body) {
 
 double best_gflops(int threads) {
   double best = 0;
-  for (int repeat = 0; repeat < kRepeats; ++repeat) {
+  for (int trial = 0; trial < kTrials; ++trial) {
     std::atomic<size_t> lanes{0};
     std::atomic<float> sink{0};  // a result that is looked at is computed
     const double seconds = together(threads, [&](int) {
@@ -112,7 +113,7 @@ double best_gflops(int threads) {
 // GB/s of a body that is given each thread's part of the arrays, whole vectors of any length.
 double best_bandwidth(int threads, int bytes_an_element, const std::function<void(int64_t, int64_t)>& body) {
   double best = 0;
-  for (int repeat = 0; repeat < kRepeats; ++repeat) {
+  for (int trial = 0; trial < kBandwidthTrials; ++trial) {
     const double seconds =
         together(threads, [&](int t) { body(kElements * t / threads / 512 * 512, kElements * (t + 1) / threads / 512 * 512); });
     best = std::max(best, 1e-9 * bytes_an_element * static_cast<double>(kElements) / seconds);
