@@ -50,9 +50,9 @@ constexpr Blocking kNarrow{.wide = false,
                            .few_terms = {128, kPanelColumns}};
 const Blocking& blocking() { return libxsmm_get_target_archid() >= LIBXSMM_X86_AVX512 ? kWide : kNarrow; }
 
-constexpr int64_t kHandOverRows = 48;                          // of a tile, at most: there is room for rows of tiles
-constexpr int64_t kForwardColumns = 128, kForwardDepth = 512;  // the block of b, copied
-constexpr int64_t kPackedDepth = 512, kPackedRows = 512;
+constexpr int64_t kHandOverRows = 48;                                          // of a tile, at most: there is room for rows of tiles
+constexpr int64_t kForwardColumns = 128, kForwardDepth = 512;                  // the block of b, copied
+constexpr int64_t kPackedColumns = 64, kPackedDepth = 512, kPackedRows = 512;  // two panels of b at once: more of its rows lies together
 constexpr int64_t kWorthPacking = 1024;  // columns that a thread's block of a meets: fewer are faster from where a lies
 // For few rows of a, b goes by in place: in shallow blocks when it comes from memory, so that several rows of it stream at once, in deep
 // ones when it is in the cache.
@@ -156,7 +156,7 @@ class Forward final : public Form {
   BlockKernels kernels_;
 };
 
-// Forward where registers are few: a panel of b is packed, and a block of a if enough of them meet it; c is met again for each block of
+// Forward where registers are few: panels of b are packed, and a block of a if enough of them meet it; c is met again for each block of
 // terms. Threads divide as above.
 class Packed final : public Form {
  public:
@@ -167,7 +167,7 @@ class Packed final : public Form {
     const int64_t blocks_of_terms = (k + kPackedDepth - 1) / kPackedDepth;
     const Cut depth(k, (k + blocks_of_terms - 1) / blocks_of_terms);
     packs_a_ = columns.part(0).size() >= kWorthPacking;
-    kernels_ = BlockKernels(rows, columns, depth, packs_a_ ? depth.block() : a_stride, columns.block(), c_stride);
+    kernels_ = BlockKernels(rows, columns, depth, packs_a_ ? depth.block() : a_stride, kPanelColumns, c_stride);
   }
   bool complete() const override { return kernels_.complete(); }
   int64_t scratch_elements() const override { return threads * thread_elements(); }
@@ -183,23 +183,25 @@ class Packed final : public Form {
  private:
   void multiply(const Buffers& at, float* a_block, Part rows, Part columns) const {
     const int64_t width = kernels_.columns().block(), depth = kernels_.depth().block();
-    float* const b_panel = a_block + a_elements();
+    float* const panels = a_block + a_elements();
     for_blocks(rows, kernels_.rows().block(), [&](int64_t i, int64_t ni) {
       for_blocks({0, k}, depth, [&](int64_t l, int64_t nl) {
         const float* const a = packs_a_ ? a_block : at.a + i * a_stride + l;
         if (packs_a_) copy_block(at.a + i * a_stride + l, a_stride, a_block, depth, ni, nl);
-        for_blocks(columns, width, [&](int64_t j, int64_t nj) {
-          float* const c = at.c + i * c_stride + j;
-          copy_block(at.b + l * b_stride + j, b_stride, b_panel, width, nl, nj);
-          if (l > 0 && j + nj < columns.end) prefetch(c + nj, c_stride, ni, std::min(width, columns.end - j - nj));
-          kernels_(ni, nj, nl, l == 0 ? Sum::kStart : Sum::kGoOn, a, b_panel, c);
+        for_blocks(columns, kPackedColumns, [&](int64_t first, int64_t size) {
+          copy_panels(at.b + l * b_stride + first, b_stride, panels, nl, size);
+          for_blocks({first, first + size}, width, [&](int64_t j, int64_t nj) {
+            float* const c = at.c + i * c_stride + j;
+            if (l > 0 && j + nj < columns.end) prefetch(c + nj, c_stride, ni, std::min(width, columns.end - j - nj));
+            kernels_(ni, nj, nl, l == 0 ? Sum::kStart : Sum::kGoOn, a, panels + (j - first) * nl, c);
+          });
         });
       });
     });
   }
 
   int64_t a_elements() const { return packs_a_ ? kernels_.rows().block() * kernels_.depth().block() : 0; }
-  int64_t thread_elements() const { return a_elements() + kernels_.columns().block() * kernels_.depth().block(); }
+  int64_t thread_elements() const { return a_elements() + kPackedColumns * kernels_.depth().block(); }
 
   bool packs_a_ = false;
   BlockKernels kernels_;

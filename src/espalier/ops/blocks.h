@@ -8,7 +8,6 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
-#include <type_traits>
 
 #include "espalier/base/error.h"
 
@@ -166,23 +165,26 @@ inline void copy_scaled(const float* from, float* to, int64_t n, float scale) {
   for (int64_t i = 0; i < n; ++i) to[i] = scale * from[i];
 }
 
-constexpr int64_t kAhead = 8;          // rows between what is copied and what is fetched
-constexpr int64_t kPanelColumns = 32;  // columns of a panel whose rows are too short for a call each
+constexpr int64_t kAhead = 8;  // rows between what is copied and what is fetched
 
-// Of rows that come from memory: those of the next ones that are needed soon are fetched ahead. `Columns` is a number or a constant.
-template <class Columns>
-void copy_rows(const float* from, int64_t from_stride, float* to, int64_t to_stride, int64_t rows, Columns columns) {
+// Of rows that come from memory: those of the next ones that are needed soon are fetched ahead.
+inline void copy_block(const float* from, int64_t from_stride, float* to, int64_t to_stride, int64_t rows, int64_t columns) {
   for (int64_t r = 0; r < rows; ++r) {
     prefetch(from + std::min(r + kAhead, rows - 1) * from_stride, from_stride, 1, columns);
     std::memcpy(to + r * to_stride, from + r * from_stride, static_cast<size_t>(columns) * sizeof(float));
   }
 }
 
-inline void copy_block(const float* from, int64_t from_stride, float* to, int64_t to_stride, int64_t rows, int64_t columns) {
-  if (columns == kPanelColumns)
-    copy_rows(from, from_stride, to, to_stride, rows, std::integral_constant<int64_t, kPanelColumns>());
-  else
-    copy_rows(from, from_stride, to, to_stride, rows, columns);
+constexpr int64_t kPanelColumns = 32;
+
+// As panels of `rows` x kPanelColumns, one after the other; what the last lacks in columns is left as it is.
+inline void copy_panels(const float* from, int64_t from_stride, float* to, int64_t rows, int64_t columns) {
+  const int64_t whole = columns / kPanelColumns * kPanelColumns;
+  for (int64_t r = 0; r < rows; ++r, from += from_stride, to += kPanelColumns) {
+    if (r + kAhead < rows) prefetch(from + kAhead * from_stride, from_stride, 1, columns);
+    for (int64_t j = 0; j < whole; j += kPanelColumns) std::memcpy(to + j * rows, from + j, kPanelColumns * sizeof(float));  // no call
+    if (whole < columns) std::memcpy(to + whole * rows, from + whole, static_cast<size_t>(columns - whole) * sizeof(float));
+  }
 }
 
 }  // namespace espalier::ops
