@@ -5,8 +5,10 @@
 // three times a step, which for a batch of few rows takes longer than the product. `bench/table products` compares. What is left to it is
 // said where the form is chosen.
 //
-// Cores may not share a cache, and a line that one of them wrote is then slow to come by: threads divide a product so that each reads the
-// part of a weight that it also updates.
+// Blocks, and whether they are read in place or packed, follow the processor's registers: 32 wide ones (AVX-512), or 16 narrow ones.
+//
+// Cores may not share a cache, and a line that one of them wrote is then slow to come by: where weights are read in place, threads divide a
+// product so that each reads the part of a weight that it also updates.
 //
 // Three forms cover a dense layer; c is row-major in all of them:
 //   forward     a (m, k) and b (k, n) row-major: activations times weights
