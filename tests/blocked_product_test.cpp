@@ -30,12 +30,18 @@ struct Sizes {
   int64_t m, n, k;
 };
 
+// Rows of a up to which a b that stays in the cache is not left to the other library: it depends on the processor's registers.
+int64_t few_rows() {
+  const MatrixView a{{40, 64}, {64, 1}}, b{{64, 64}, {1, 64}}, c{{40, 64}, {64, 1}};
+  return make_blocked_product(a, b, c, ProductMode::kWrite, 1) ? 64 : 16;
+}
+
 bool left_to_others(Form form, Sizes sizes) {
   switch (form) {
     case Form::kForward:
       return sizes.n < 16;
     case Form::kTransposed:
-      return sizes.k < 64 || (sizes.m > 16 && sizes.k * sizes.n <= 1 << 19);
+      return sizes.k < 64 || (sizes.m > few_rows() && sizes.k * sizes.n <= 1 << 19);
     case Form::kOuter:
       return sizes.n < 64;
   }
@@ -163,6 +169,17 @@ TEST(BlockedProduct, OfFewWideRows) {
   std::mt19937 random(5);
   const Problem problem(Form::kForward, {40, 7000, 90}, random);
   for (int threads : {1, 2}) check(problem, ProductMode::kWrite, threads);
+}
+
+// More than one group or block of them.
+TEST(BlockedProduct, OfManyRows) {
+  std::mt19937 random(13);
+  const Problem forward(Form::kForward, {530, 70, 90}, random), transposed(Form::kTransposed, {260, 1030, 515}, random),
+      outer(Form::kOuter, {600, 70, 90}, random);
+  for (int threads : {1, 2}) {
+    for (const Problem* problem : {&forward, &transposed, &outer}) check(*problem, ProductMode::kWrite, threads);
+    for (ProductMode mode : {ProductMode::kAdd, ProductMode::kHandOver}) check(outer, mode, threads);
+  }
 }
 
 // As within a parallel region of the caller's.

@@ -6,6 +6,8 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <cstdlib>
+
 namespace espalier {
 namespace {
 

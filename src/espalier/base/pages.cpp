@@ -17,10 +17,7 @@ Pages::Pages(int64_t bytes) : size_(bytes) {
   mapped_ = static_cast<size_t>(bytes) + static_cast<size_t>(kHugePage);
   mapping_ = mapped_ < static_cast<size_t>(bytes) ? MAP_FAILED
                                                   : mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (mapping_ == MAP_FAILED) {
-    mapping_ = nullptr;
-    throw std::bad_alloc();
-  }
+  if (mapping_ == MAP_FAILED) throw std::bad_alloc();
   auto address = reinterpret_cast<uintptr_t>(mapping_);
   auto aligned = (address + static_cast<uintptr_t>(kHugePage) - 1) / static_cast<uintptr_t>(kHugePage) * static_cast<uintptr_t>(kHugePage);
   data_ = static_cast<std::byte*>(mapping_) + (aligned - address);

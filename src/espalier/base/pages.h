@@ -1,7 +1,7 @@
 #pragma once
 // Memory straight from the system, for the few large buffers that live as long as the program: zeroed, 2 MiB aligned, in huge pages
-// where it is large: what is read here and there then costs no walk through page tables. A fresh 4 KiB page costs 15 us here, the same memory in 2 MiB pages 60 times less (docs/design.md, the machine).
-// Not for small or short-lived objects.
+// where it is large: what is read here and there then costs no walk through page tables. A fresh 4 KiB page costs 15 us here, the same
+// memory in 2 MiB pages 60 times less (docs/design.md, the machine). Not for small or short-lived objects.
 #include <cstddef>
 #include <cstdint>
 

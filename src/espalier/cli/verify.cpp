@@ -15,6 +15,7 @@
 #include "espalier/cli/report.h"
 #include "espalier/cli/session.h"
 #include "espalier/data/order.h"
+#include "espalier/nn/non_finite.h"
 
 namespace espalier::cli {
 namespace {

@@ -189,7 +189,7 @@ class Packed final : public Form {
         const float* const a = packs_a_ ? a_block : at.a + i * a_stride + l;
         if (packs_a_) copy_block(at.a + i * a_stride + l, a_stride, a_block, depth, ni, nl);
         for_blocks(columns, kPackedColumns, [&](int64_t first, int64_t size) {
-          copy_panels(at.b + l * b_stride + first, b_stride, panels, nl, size);
+          pack_panels(at.b + l * b_stride + first, b_stride, panels, nl, size);
           for_blocks({first, first + size}, width, [&](int64_t j, int64_t nj) {
             float* const c = at.c + i * c_stride + j;
             if (l > 0 && j + nj < columns.end) prefetch(c + nj, c_stride, ni, std::min(width, columns.end - j - nj));

@@ -178,7 +178,7 @@ inline void copy_block(const float* from, int64_t from_stride, float* to, int64_
 constexpr int64_t kPanelColumns = 32;
 
 // As panels of `rows` x kPanelColumns, one after the other; what the last lacks in columns is left as it is.
-inline void copy_panels(const float* from, int64_t from_stride, float* to, int64_t rows, int64_t columns) {
+inline void pack_panels(const float* from, int64_t from_stride, float* to, int64_t rows, int64_t columns) {
   const int64_t whole = columns / kPanelColumns * kPanelColumns;
   for (int64_t r = 0; r < rows; ++r, from += from_stride, to += kPanelColumns) {
     if (r + kAhead < rows) prefetch(from + kAhead * from_stride, from_stride, 1, columns);

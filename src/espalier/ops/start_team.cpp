@@ -38,8 +38,7 @@ void start_team(int threads) {
   if (threads <= 1) return;
   static std::mutex turn;  // one caller's trial must not take the room that another's has found
   std::lock_guard lock(turn);
-  if (!can_start(threads - 1))
-    refuse_threads(threads);
+  if (!can_start(threads - 1)) refuse_threads(threads);
 #pragma omp parallel num_threads(threads)
   {}
 }
