@@ -66,13 +66,24 @@ void check_fits_i32(NumberType type, const void* from, int64_t count, const std:
     if (value < -0x1p31 || value >= 0x1p31) refuse(fmt::format("value '{}' does not fit 32 bits", value), where, "check the file");
 }
 
-// Reads runs of one tensor. Neighbouring runs share a read of up to kStagingBytes, whose gaps are thrown away; long runs of the caller's
-// own type go straight to the caller's buffer.
+// Reads a box of one tensor, run by run. Neighbouring runs share a read of up to kStagingBytes, whose gaps are thrown away; long runs of
+// the caller's own type go straight to the caller's buffer.
 template <class T>
 class RunReader {
  public:
   RunReader(const ReadableFile& file, int64_t base, NumberType type, std::string where, T* out)
       : file_(file), base_(base), type_(type), size_(size_of(type)), where_(std::move(where)), out_(out) {}
+
+  void read(const Dims& tensor, const Box& box) {
+    for_each_run(tensor, box.offset, box.shape, [&](int64_t at_file, int64_t at_out, int64_t count) { add(at_file, at_out, count); });
+    flush();
+  }
+
+ private:
+  struct Piece {
+    int64_t at_file, at_out, count;
+  };
+  bool is_direct() const { return type_ == (std::is_same_v<T, float> ? NumberType::kF32 : NumberType::kI32); }
 
   void add(int64_t at_file, int64_t at_out, int64_t count) {
     if (is_direct() && count * size_ > kMaxGap) {
@@ -101,12 +112,6 @@ class RunReader {
     }
     runs_.clear();
   }
-
- private:
-  struct Piece {
-    int64_t at_file, at_out, count;
-  };
-  bool is_direct() const { return type_ == (std::is_same_v<T, float> ? NumberType::kF32 : NumberType::kI32); }
 
   const ReadableFile& file_;
   int64_t base_;
@@ -157,10 +162,7 @@ size_t SafetensorsReader::index_of(const std::string& name, const Box& box) cons
 template <class T>
 void SafetensorsReader::read_as(size_t index, const Box& box, T* out) const {
   const TensorSpec& tensor = tensors_[index];
-  RunReader<T> reader(*file_, offsets_[index], tensor.type, where_of(tensor.name, path()), out);
-  for_each_run(tensor.shape, box.offset, box.shape,
-               [&](int64_t at_file, int64_t at_out, int64_t count) { reader.add(at_file, at_out, count); });
-  reader.flush();
+  RunReader<T>(*file_, offsets_[index], tensor.type, where_of(tensor.name, path()), out).read(tensor.shape, box);
 }
 
 void SafetensorsReader::read(const std::string& name, const Box& box, float* out) const { read_as(index_of(name, box), box, out); }

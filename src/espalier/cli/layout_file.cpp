@@ -10,7 +10,7 @@
 namespace espalier::cli {
 namespace {
 
-using Json = nlohmann::json;
+using Parsed = nlohmann::json;
 
 constexpr int64_t kMaxFile = 16 << 20;  // bytes; a rule for each variable of the largest models takes a few hundred KiB
 constexpr size_t kMaxDepth = 16;        // brackets; a right file has 3, and showing a wrong value recurses over them
@@ -27,28 +27,28 @@ std::string position(const std::string& text, size_t byte) {
 }
 
 // The library keeps the last of two equal keys; two rules under one key is an error here.
-Json parse(const std::string& text, const std::string& path, const JsonOutline& outline) {
+Parsed parse(const std::string& text, const std::string& path, const JsonOutline& outline) {
   const std::string where = fmt::format("layout file '{}'", path);
   if (outline.too_deep) usage_error(fmt::format("more than {} brackets inside one another", kMaxDepth), where, kForm);
   if (outline.twice) usage_error(fmt::format("key '{}' stands twice", *outline.twice), where, "keep one of the two");
   try {
-    return Json::parse(text);
-  } catch (const Json::parse_error& e) {
+    return Parsed::parse(text);
+  } catch (const Parsed::parse_error& e) {
     usage_error("the layout file is not JSON", fmt::format("'{}', {}", path, position(text, e.byte)),
                 "write an object such as {\"sequential/dense/kernel\": [null, \"model\"]}");
-  } catch (const Json::exception&) {  // a number beyond a double
+  } catch (const Parsed::exception&) {  // a number beyond a double
     usage_error("a number is too large", where, kForm);
   }
 }
 
-std::string shown(const Json& value) {
-  std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+std::string shown(const Parsed& value) {
+  std::string text = value.dump(-1, ' ', false, Parsed::error_handler_t::replace);
   return text.size() > 60 ? text.substr(0, 57) + "..." : text;
 }
 
-std::vector<std::string> axes_of(const Json& list, const std::string& where) {
+std::vector<std::string> axes_of(const Parsed& list, const std::string& where) {
   std::vector<std::string> axes;
-  for (const Json& axis : list) {
+  for (const Parsed& axis : list) {
     if (!axis.is_string()) usage_error(fmt::format("'{}' is no axis name", shown(axis)), where, kForm);
     axes.push_back(axis.get<std::string>());
   }
@@ -56,12 +56,12 @@ std::vector<std::string> axes_of(const Json& list, const std::string& where) {
   return axes;
 }
 
-TensorLayout layout_of(const Json& entries, const std::string& key, const std::string& path) {
+TensorLayout layout_of(const Parsed& entries, const std::string& key, const std::string& path) {
   const std::string where = fmt::format("layout rule '{}' in '{}'", key, path);
   if (!entries.is_array()) usage_error(fmt::format("'{}' is no layout", shown(entries)), where, kForm);
   std::vector<DimAxes> dims;
   for (size_t i = 0; i < entries.size(); ++i) {
-    const Json& entry = entries[i];
+    const Parsed& entry = entries[i];
     const std::string entry_where = fmt::format("entry {} of {}", i, where);
     if (entry.is_null())
       dims.emplace_back();
@@ -83,7 +83,7 @@ TensorLayout layout_of(const Json& entries, const std::string& key, const std::s
 
 LayoutMap read_layout(const std::string& text, const std::string& path, const DeviceMesh& mesh) {
   const JsonOutline outline = outline_json(text, kMaxDepth);
-  const Json rules = parse(text, path, outline);
+  const Parsed rules = parse(text, path, outline);
   if (!rules.is_object())
     usage_error("the layout file holds no object", fmt::format("'{}' begins with '{}'", path, shown(rules)),
                 "write an object such as {\"sequential/dense/kernel\": [null, \"model\"]}");

@@ -2,12 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
+#include "espalier/cli/report.h"
 
 namespace espalier::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string quoted(const std::string& text) { return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace); }
 

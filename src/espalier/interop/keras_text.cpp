@@ -11,7 +11,7 @@ namespace {
 
 // Models within models cost about 5 brackets a level; the deepest in the wild have 4 levels.
 constexpr int kMaxDepth = 500;
-constexpr const char* kWriteAgain = "load it in Keras 3 and write model.to_json() again";
+constexpr const char* kLoadAndWrite = "load it in Keras 3 and write model.to_json() again";
 constexpr const char* kWhatToGive = "give what model.to_json() of Keras 3 writes";
 
 std::string position(const std::string& text, size_t byte) {
@@ -192,12 +192,12 @@ void refuse_older(const Json& model, const std::string& where) {
   const std::string file = fmt::format("'{}'", where);
   if (!signs.generation_1.empty() || (version.starts_with("1.") && !signs.generation_3)) {
     usage_error("this is a Keras 1 file",
-                file + ", " + (signs.generation_1.empty() ? "'keras_version' is " + shown(version) : signs.generation_1), kWriteAgain);
+                file + ", " + (signs.generation_1.empty() ? "'keras_version' is " + shown(version) : signs.generation_1), kLoadAndWrite);
   }
-  if (!signs.generation_2.empty()) usage_error("this is a Keras 2 file", file + ", " + signs.generation_2, kWriteAgain);
+  if (!signs.generation_2.empty()) usage_error("this is a Keras 2 file", file + ", " + signs.generation_2, kLoadAndWrite);
   // TensorFlow's number may stand here for Keras 3 too; a file of Keras 3 shows itself in its layers.
   if (!version.empty() && !version.starts_with("3.") && !signs.generation_3) {
-    usage_error("this is a Keras 2 file", file + ", 'keras_version' is " + shown(version), kWriteAgain);
+    usage_error("this is a Keras 2 file", file + ", 'keras_version' is " + shown(version), kLoadAndWrite);
   }
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// Everything about one op, stated once, in one file: ops/NAME.cpp defines `const OpDef NAME` in namespace espalier::ops, and the build
+// Everything about one op, stated once, in one file: ops/NAME.cpp defines `const OpDef def` in namespace espalier::ops::NAME, and the build
 // writes the table `all_ops()` from the list of files. Passes know letters and flags only, never an op's name.
 #include <string>
 #include <vector>

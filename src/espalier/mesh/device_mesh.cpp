@@ -12,7 +12,6 @@
 namespace espalier {
 namespace {
 
-constexpr int kMaxAxes = 16;                       // as many as a Sharding's axis numbers can tell apart
 constexpr int kMaxCuttingAxes = 8;                 // axes larger than 1: as many as one dim may be cut by
 constexpr int64_t kMaxDevices = int64_t{1} << 20;  // far above any cluster; a mistyped size is refused before it allocates
 

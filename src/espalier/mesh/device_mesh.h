@@ -11,6 +11,8 @@
 
 namespace espalier {
 
+inline constexpr int kMaxAxes = 16;  // of one mesh
+
 // The first `count` device names of this machine, "cpu:0" to "cpu:count-1". Devices are virtual: any number live in one process.
 std::vector<std::string> list_devices(int64_t count);
 

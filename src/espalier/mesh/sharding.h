@@ -14,7 +14,6 @@
 
 namespace espalier {
 
-inline constexpr int kMaxAxes = 16;
 using AxisSet = uint32_t;  // bit a: mesh axis a
 
 // How pending parts are combined. kLogSumExp: log(exp a + exp b), which is associative and needs one value, not a pair.

@@ -10,6 +10,8 @@
 
 namespace espalier::nn {
 
+inline constexpr double kEpsilon = 1e-7;  // keras.config.epsilon()
+
 class Formula {
  public:
   Formula(double constant);  // NOLINT: numbers stand in formulas as they are

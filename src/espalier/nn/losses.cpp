@@ -11,8 +11,6 @@ namespace espalier::nn {
 
 namespace {
 
-constexpr double kEpsilon = 1e-7;  // keras.config.epsilon()
-
 const std::map<std::string, Loss::Kind>& known_losses() {
   using Kind = Loss::Kind;
   static const std::map<std::string, Kind> table = {
@@ -39,7 +37,7 @@ const std::map<std::string, Loss::Kind>& known_losses() {
   return table;
 }
 
-Loss::Kind kind_by_name(const std::string& name) {
+Loss::Kind loss_kind(const std::string& name) {
   auto found = known_losses().find(name);
   if (found != known_losses().end()) return found->second;
   std::vector<std::string> names;
@@ -77,7 +75,7 @@ void configure(Loss& loss, const CrossentropyConfig& config) {
 }  // namespace
 
 Loss::Loss(const char* given) : Loss(std::string(given)) {}
-Loss::Loss(const std::string& given) : kind(kind_by_name(given)), name(given) {}
+Loss::Loss(const std::string& given) : kind(loss_kind(given)), name(given) {}
 Loss::Loss(Kind given) : kind(given), name(default_name(given)) {}
 
 SparseCategoricalCrossentropy::SparseCategoricalCrossentropy(CrossentropyConfig config) : Loss(Kind::kSparseCategoricalCrossentropy) {

@@ -44,7 +44,7 @@ const std::map<std::string, Metric::Kind>& known_metrics() {
   return table;
 }
 
-Metric::Kind kind_by_name(const std::string& name) {
+Metric::Kind metric_kind(const std::string& name) {
   auto found = known_metrics().find(name);
   if (found != known_metrics().end()) return found->second;
   std::vector<std::string> names;
@@ -81,7 +81,7 @@ ValueId matches(Builder& builder, const Metric& metric, const Prediction& predic
 
 Metric::Metric(const char* given) : Metric(std::string(given)) {}
 
-Metric::Metric(const std::string& given) : kind(kind_by_name(given)), name(given) {
+Metric::Metric(const std::string& given) : kind(metric_kind(given)), name(given) {
   if (kind == Kind::kLoss) loss = Loss(given);
 }
 

@@ -56,7 +56,7 @@ ProbedForward::ProbedForward(const Graph& step) {
   for (size_t o = 0; o < step.ops.size(); ++o)
     for (ValueId id : step.ops[o].operands) read[static_cast<size_t>(id)] = read[static_cast<size_t>(id)] || used[o];
   std::vector<ValueId> map(step.values.size(), kNoValue);
-  for (const Input& input : step.inputs)
+  for (const espalier::Input& input : step.inputs)
     if (read[static_cast<size_t>(input.value)])
       map[static_cast<size_t>(input.value)] = graph_.add_input(input.role, input.name, step.type(input.value));
   for (size_t o = 0; o < step.ops.size(); ++o) {

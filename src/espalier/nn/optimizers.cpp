@@ -12,7 +12,7 @@ namespace espalier::nn {
 
 namespace {
 
-Optimizer::Kind kind_by_name(const std::string& name) {
+Optimizer::Kind optimizer_kind(const std::string& name) {
   std::string lower = name;
   std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   if (lower == "sgd") return Optimizer::Kind::kSgd;
@@ -36,7 +36,7 @@ void configure(Optimizer& optimizer, double learning_rate, const AdamConfig& con
 }  // namespace
 
 Optimizer::Optimizer(const char* name) : Optimizer(std::string(name)) {}
-Optimizer::Optimizer(const std::string& name) : Optimizer(kind_by_name(name)) {}
+Optimizer::Optimizer(const std::string& name) : Optimizer(optimizer_kind(name)) {}
 
 Optimizer::Optimizer(Kind given) : kind(given), learning_rate(given == Kind::kSgd ? 0.01 : 0.001) {
   if (kind == Kind::kAdamW) weight_decay = 0.004;

@@ -108,7 +108,7 @@ Sharding Trainer::State::sharding_of_state(const std::string& name) const {
 
 Pins Trainer::State::pins_for(const Graph& graph) const {
   Pins pins;
-  for (const Input& input : graph.inputs) {
+  for (const espalier::Input& input : graph.inputs) {
     int rank = graph.type(input.value).shape.rank();
     bool kept = input.role == Role::kVariable || input.role == Role::kOptimizer;
     pins.inputs.push_back(kept                        ? sharding_of_state(input.name)
@@ -165,7 +165,7 @@ void Trainer::State::feed(const Program& program, const Dataset* data, std::span
   const Graph& graph = program.compiled->graph;
   const Hands hands{executor->hands(), [&](const std::function<void(int)>& f) { executor->side_by_side(f); }};
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
-    const Input& input = graph.inputs[i];
+    const espalier::Input& input = graph.inputs[i];
     const Value& value = graph.value(input.value);
     auto shard = [&](int64_t device) { return executor->input(*program.executable, static_cast<int>(i), device); };
     if (input.role == Role::kData) {

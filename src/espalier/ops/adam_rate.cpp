@@ -2,7 +2,7 @@
 
 #include "espalier/ir/op_def.h"
 
-namespace espalier::ops {
+namespace espalier::ops::adam_rate {
 namespace {
 
 // In double: beta_2^t is within 1e-3 of 1 in the first steps, and 1 minus it would lose most of a float's digits.
@@ -16,7 +16,7 @@ void rate(const Attrs& attrs, const float* const* in, float* const* out, int n) 
 
 }  // namespace
 
-extern const OpDef adam_rate{
+extern const OpDef def{
     .name = "adam_rate",
     .doc = "learning_rate, step -> learning_rate sqrt(1 - beta_2^step) / (1 - beta_1^step); step counts from 1",
     .operand_count = 2,
@@ -25,4 +25,4 @@ extern const OpDef adam_rate{
     .samples = {{{{}, {}}, {{"beta_1", 0.9}, {"beta_2", 0.999}}, 1, 20}},
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::adam_rate

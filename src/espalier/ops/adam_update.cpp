@@ -1,17 +1,11 @@
-#include <cmath>
-
 #include "espalier/ir/op_def.h"
-#include "espalier/ops/tile_update.h"
+#include "espalier/ops/update_math.h"
 
-namespace espalier::ops {
-void make_second_moment_positive(const OpSample& sample, const std::vector<void*>& operands) {
-  auto* v = static_cast<float*>(operands[2]);
-  for (int64_t i = 0; i < sample.operands[2].volume(); ++i) v[i] = std::fabs(v[i]);
-}
+namespace espalier::ops::adam_update {
 
 // Adam (Kingma and Ba, 2015) and AdamW (Loshchilov and Hutter, 2019) as Keras has them; `rate` is adam_rate's result.
 // w -= weight_decay w learning_rate; m += (g - m)(1 - beta_1); v += (g^2 - v)(1 - beta_2); w -= m rate / (sqrt(v) + epsilon).
-extern const OpDef adam_update{
+extern const OpDef def{
     .name = "adam_update",
     .doc = "w, m, v, g, rate, learning_rate -> w, m, v after a step of Adam",
     .result_count = 3,
@@ -33,4 +27,4 @@ extern const OpDef adam_update{
                  .prepare = make_second_moment_positive}},
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::adam_update

@@ -1,8 +1,8 @@
 #include "espalier/ops/collectives.h"
 
-namespace espalier::ops {
+namespace espalier::ops::all_gather {
 
-extern const OpDef all_gather{
+extern const OpDef def{
     .name = "all_gather",
     .doc = "puts the parts of dims together",
     .rule = identity_rule,
@@ -10,4 +10,4 @@ extern const OpDef all_gather{
     .collective = true,
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::all_gather

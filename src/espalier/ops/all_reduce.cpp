@@ -1,8 +1,8 @@
 #include "espalier/ops/collectives.h"
 
-namespace espalier::ops {
+namespace espalier::ops::all_reduce {
 
-extern const OpDef all_reduce{
+extern const OpDef def{
     .name = "all_reduce",
     .doc = "resolves a pending reduction; every device gets the whole",
     .rule = identity_rule,
@@ -11,4 +11,4 @@ extern const OpDef all_reduce{
     .in_place = {0},  // each device reduces its own part of the buffer, which nobody else writes, before it fetches the others
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::all_reduce

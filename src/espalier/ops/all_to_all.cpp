@@ -1,8 +1,8 @@
 #include "espalier/ops/collectives.h"
 
-namespace espalier::ops {
+namespace espalier::ops::all_to_all {
 
-extern const OpDef all_to_all{
+extern const OpDef def{
     .name = "all_to_all",
     .doc = "moves a cut from one dim to another",
     .rule = identity_rule,
@@ -10,4 +10,4 @@ extern const OpDef all_to_all{
     .collective = true,
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::all_to_all

@@ -3,7 +3,7 @@
 #include "espalier/ops/labels.h"
 #include "espalier/ops/parallel.h"
 
-namespace espalier::ops {
+namespace espalier::ops::argmax {
 namespace {
 
 FactorRule rule(const OpSignature& signature) {
@@ -29,7 +29,7 @@ Kernel cpu(const LocalOp& op) {
 
 }  // namespace
 
-extern const OpDef argmax{
+extern const OpDef def{
     .name = "argmax",
     .doc = "place of the first maximum in the last dim; the first NaN where there is one",
     .rule = rule,
@@ -38,4 +38,4 @@ extern const OpDef argmax{
     .samples = {{{{7, 13}}}, {{{2, 3, 5}}}, {{{4}}}, {{{3, 1}}}, {{{0, 3}}}},
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::argmax

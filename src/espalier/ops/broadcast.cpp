@@ -5,7 +5,7 @@
 #include "espalier/ops/elementwise.h"
 #include "espalier/ops/tile_program.h"
 
-namespace espalier::ops {
+namespace espalier::ops::broadcast {
 namespace {
 
 FactorRule rule(const OpSignature& signature) {
@@ -58,7 +58,7 @@ OpSample sample(Dims operand, std::vector<int64_t> shape, std::vector<int64_t> d
 
 }  // namespace
 
-extern const OpDef broadcast{
+extern const OpDef def{
     .name = "broadcast",
     .doc = "repeats a tensor: dim i of the operand becomes dim dims[i] of the result, others are new",
     .rule = rule,
@@ -72,4 +72,4 @@ extern const OpDef broadcast{
                 sample({3, 5}, {3, 2, 5}, {0, 2}), sample({1}, {1, 1}, {1}), sample({2, 3}, {2, 3, 4}, {0, 1}), sample({3}, {0, 3}, {1})},
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::broadcast

@@ -3,7 +3,7 @@
 #include "espalier/ir/graph.h"
 #include "espalier/ops/strided.h"
 
-namespace espalier::ops {
+namespace espalier::ops::concat {
 namespace {
 
 FactorRule rule(const OpSignature& signature) {
@@ -64,7 +64,7 @@ Kernel cpu(const LocalOp& op) {
 
 }  // namespace
 
-extern const OpDef concat{
+extern const OpDef def{
     .name = "concat",
     .doc = "operands one behind the other along a dim",
     .rule = rule,
@@ -81,4 +81,4 @@ extern const OpDef concat{
                 {{{2, 3, 5}, {2, 1, 5}}, {{"dim", int64_t{1}}}}},
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::concat

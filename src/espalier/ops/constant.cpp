@@ -2,7 +2,7 @@
 
 #include "espalier/ir/op_def.h"
 
-namespace espalier::ops {
+namespace espalier::ops::constant {
 namespace {
 
 void fill(const Attrs& attrs, const float* const*, float* const* out, int n) {
@@ -11,7 +11,7 @@ void fill(const Attrs& attrs, const float* const*, float* const* out, int n) {
 
 }  // namespace
 
-extern const OpDef constant{
+extern const OpDef def{
     .name = "constant",
     .doc = "one value",
     .operand_count = 0,
@@ -21,4 +21,4 @@ extern const OpDef constant{
     .samples = {{.operands = {}, .attrs = {{"value", 2.5}}}, {.operands = {}, .attrs = {{"value", int64_t{-3}}}}},
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::constant

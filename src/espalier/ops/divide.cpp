@@ -1,7 +1,7 @@
 #include "espalier/ops/elementwise.h"
 #include "espalier/ops/tile_math.h"
 
-namespace espalier::ops {
+namespace espalier::ops::divide {
 namespace {
 
 std::vector<ValueId> gradient(Builder& b, const Op& op, const std::vector<ValueId>& d) {
@@ -13,7 +13,7 @@ std::vector<ValueId> gradient(Builder& b, const Op& op, const std::vector<ValueI
 
 }  // namespace
 
-extern const OpDef divide{
+extern const OpDef def{
     .name = "divide",
     .doc = "a / b",
     .linearity = Linearity::kEach,
@@ -24,4 +24,4 @@ extern const OpDef divide{
     .samples = binary_samples(0.5, 2),
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::divide

@@ -6,7 +6,7 @@
 #include "espalier/ir/graph.h"
 #include "espalier/ops/random.h"
 
-namespace espalier::ops {
+namespace espalier::ops::dropout {
 namespace {
 
 FactorRule rule(const OpSignature& signature) {
@@ -57,7 +57,7 @@ OpSample sample(Dims shape, double rate) {
 
 }  // namespace
 
-extern const OpDef dropout{
+extern const OpDef def{
     .name = "dropout",
     .doc = "x, step -> 0 with probability `rate`, else x / (1 - rate), by seed, stream, step and the index in the logical tensor",
     .rule = rule,
@@ -74,4 +74,4 @@ extern const OpDef dropout{
     .samples = {sample({7, 13}, 0.5), sample({2, 3, 5}, 0.1), sample({}, 0), sample({0, 3}, 0.5), sample({3, 4}, 1)},
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::dropout

@@ -1,14 +1,14 @@
 #include "espalier/ops/elementwise.h"
 #include "espalier/ops/tile_math.h"
 
-namespace espalier::ops {
+namespace espalier::ops::equal {
 namespace {
 
 std::vector<ValueId> gradient(Builder&, const Op&, const std::vector<ValueId>&) { return {kNoValue, kNoValue}; }
 
 }  // namespace
 
-extern const OpDef equal{
+extern const OpDef def{
     .name = "equal",
     .doc = "1 where a == b, else 0; constant almost everywhere, so without a gradient",
     .operand_count = 2,
@@ -17,4 +17,4 @@ extern const OpDef equal{
     .samples = binary_samples(-2, 2),
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::equal

@@ -1,6 +1,6 @@
 #include "espalier/ops/bits.h"
 
-namespace espalier::ops {
+namespace espalier::ops::equal_i32 {
 namespace {
 
 FactorRule rule(const OpSignature& signature) { return elementwise_rule(signature.shapes(), 1, signature.where); }
@@ -11,7 +11,7 @@ void compare(const Attrs&, const float* const* in, float* const* out, int n) {
 
 }  // namespace
 
-extern const OpDef equal_i32{
+extern const OpDef def{
     .name = "equal_i32",
     .doc = "1 where two integers are equal, else 0",
     .rule = rule,
@@ -25,4 +25,4 @@ extern const OpDef equal_i32{
                 {.operands = {{}, {4}}, .integer_limit = {2, 2}}},
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::equal_i32

@@ -1,14 +1,14 @@
 #include "espalier/ops/elementwise.h"
 #include "espalier/ops/tile_math.h"
 
-namespace espalier::ops {
+namespace espalier::ops::exp {
 namespace {
 
 std::vector<ValueId> gradient(Builder& b, const Op& op, const std::vector<ValueId>& d) { return {b.op("multiply", {d[0], op.results[0]})}; }
 
 }  // namespace
 
-extern const OpDef exp{
+extern const OpDef def{
     .name = "exp",
     .doc = "e^x",
     .tile = tile::exp,
@@ -16,4 +16,4 @@ extern const OpDef exp{
     .samples = unary_samples(-2, 2),
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::exp

@@ -1,7 +1,7 @@
 #include "espalier/ops/elementwise.h"
 #include "espalier/ops/tile_math.h"
 
-namespace espalier::ops {
+namespace espalier::ops::expm1 {
 namespace {
 
 std::vector<ValueId> gradient(Builder& b, const Op& op, const std::vector<ValueId>& d) {
@@ -10,7 +10,7 @@ std::vector<ValueId> gradient(Builder& b, const Op& op, const std::vector<ValueI
 
 }  // namespace
 
-extern const OpDef expm1{
+extern const OpDef def{
     .name = "expm1",
     .doc = "e^x - 1, exact near 0",
     .tile = tile::expm1,
@@ -18,4 +18,4 @@ extern const OpDef expm1{
     .samples = unary_samples(-2, 2),
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::expm1

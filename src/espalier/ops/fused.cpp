@@ -1,6 +1,6 @@
 #include "espalier/ops/tile_program.h"
 
-namespace espalier::ops {
+namespace espalier::ops::fused {
 namespace {
 
 FactorRule rule(const OpSignature& signature) {
@@ -39,7 +39,7 @@ std::vector<OpSample> samples() {
 
 }  // namespace
 
-extern const OpDef fused{
+extern const OpDef def{
     .name = "fused",
     .doc = "a body of elementwise ops run tile by tile; made by fusion, after gradients",
     .rule = rule,
@@ -51,4 +51,4 @@ extern const OpDef fused{
     .more_samples = samples,
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::fused

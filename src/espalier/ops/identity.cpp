@@ -4,7 +4,7 @@
 
 #include "espalier/ops/random.h"
 
-namespace espalier::ops {
+namespace espalier::ops::identity {
 namespace {
 
 FactorRule rule(const OpSignature& signature) {
@@ -26,7 +26,7 @@ OpSample sample(int64_t rows, int64_t columns) { return {{}, {{"shape", std::vec
 
 }  // namespace
 
-extern const OpDef identity{
+extern const OpDef def{
     .name = "identity",
     .doc = "`gain` on the diagonal of a matrix, 0 elsewhere",
     .rule = rule,
@@ -37,4 +37,4 @@ extern const OpDef identity{
     .samples = {sample(7, 7), sample(3, 13), sample(13, 3), sample(0, 3)},
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::identity

@@ -4,7 +4,7 @@
 
 #include "espalier/ops/random.h"
 
-namespace espalier::ops {
+namespace espalier::ops::literal {
 namespace {
 
 FactorRule rule(const OpSignature& signature) {
@@ -33,7 +33,7 @@ OpSample sample(std::vector<int64_t> shape) {
 
 }  // namespace
 
-extern const OpDef literal{
+extern const OpDef def{
     .name = "literal",
     .doc = "given numbers: the bits of each float as an integer, row-major",
     .rule = rule,
@@ -44,4 +44,4 @@ extern const OpDef literal{
     .samples = {sample({7, 3}), sample({13}), sample({2, 3, 5}), sample({0, 3})},
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::literal

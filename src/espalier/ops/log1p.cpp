@@ -1,7 +1,7 @@
 #include "espalier/ops/elementwise.h"
 #include "espalier/ops/tile_math.h"
 
-namespace espalier::ops {
+namespace espalier::ops::log1p {
 namespace {
 
 std::vector<ValueId> gradient(Builder& b, const Op& op, const std::vector<ValueId>& d) {
@@ -10,7 +10,7 @@ std::vector<ValueId> gradient(Builder& b, const Op& op, const std::vector<ValueI
 
 }  // namespace
 
-extern const OpDef log1p{
+extern const OpDef def{
     .name = "log1p",
     .doc = "log(1 + x), exact near 0",
     .tile = tile::log1p,
@@ -18,4 +18,4 @@ extern const OpDef log1p{
     .samples = unary_samples(-0.7, 3),
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::log1p

@@ -7,7 +7,7 @@
 #include "espalier/ops/reduce_math.h"
 #include "espalier/ops/reduction.h"
 
-namespace espalier::ops {
+namespace espalier::ops::logsumexp {
 namespace {
 
 FactorRule rule(const OpSignature& signature) { return reduction_rule(signature, Reduction::kLogSumExp); }
@@ -62,7 +62,7 @@ double flops(const OpSignature& signature) { return 20 * static_cast<double>(sig
 
 }  // namespace
 
-extern const OpDef logsumexp{
+extern const OpDef def{
     .name = "logsumexp",
     .doc = "log of the sum of exp over dims, which vanish or are kept as 1, without overflow; -inf over no elements",
     .rule = rule,
@@ -73,4 +73,4 @@ extern const OpDef logsumexp{
     .samples = reduction_samples(),
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::logsumexp

@@ -1,7 +1,7 @@
 #include "espalier/ir/graph.h"
 #include "espalier/ops/contraction.h"
 
-namespace espalier::ops {
+namespace espalier::ops::matmul {
 namespace {
 
 FactorRule rule(const OpSignature& signature) {
@@ -33,7 +33,7 @@ OpSample sample(const char* factors, Dims a, Dims b) { return {{a, b}, {{"factor
 
 }  // namespace
 
-extern const OpDef matmul{
+extern const OpDef def{
     .name = "matmul",
     .doc = "product of two operands, as an einsum",
     .rule = rule,
@@ -52,4 +52,4 @@ extern const OpDef matmul{
                 sample("mk,kn->mn", {0, 3}, {3, 2})},
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::matmul

@@ -1,7 +1,7 @@
 #include "espalier/ops/product_update.h"
-#include "espalier/ops/tile_update.h"
+#include "espalier/ops/update_math.h"
 
-namespace espalier::ops {
+namespace espalier::ops::matmul_adam_update {
 namespace {
 
 constexpr size_t kState = 3;
@@ -23,7 +23,7 @@ std::vector<OpSample> samples() {
 
 }  // namespace
 
-extern const OpDef matmul_adam_update{
+extern const OpDef def{
     .name = "matmul_adam_update",
     .doc = "w, m, v, a, b, rate, learning_rate -> w, m, v after a step of Adam whose gradient is a b; made by fusion",
     .rule = rule,
@@ -40,4 +40,4 @@ extern const OpDef matmul_adam_update{
     .more_samples = samples,
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::matmul_adam_update

@@ -3,7 +3,7 @@
 #include "espalier/ops/contraction.h"
 #include "espalier/ops/tile_program.h"
 
-namespace espalier::ops {
+namespace espalier::ops::matmul_epilogue {
 namespace {
 
 // The factors of the result's dims that an extra operand's dims meet when it is broadcast against the result.
@@ -86,7 +86,7 @@ std::vector<OpSample> samples() {
 
 }  // namespace
 
-extern const OpDef matmul_epilogue{
+extern const OpDef def{
     .name = "matmul_epilogue",
     .doc = "a product followed by a body of elementwise ops; made by fusion, after gradients",
     .rule = rule,
@@ -97,4 +97,4 @@ extern const OpDef matmul_epilogue{
     .more_samples = samples,
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::matmul_epilogue

@@ -1,7 +1,7 @@
 #include "espalier/ops/product_update.h"
-#include "espalier/ops/tile_update.h"
+#include "espalier/ops/update_math.h"
 
-namespace espalier::ops {
+namespace espalier::ops::matmul_momentum_update {
 namespace {
 
 constexpr size_t kState = 2;
@@ -15,7 +15,7 @@ Kernel cpu(const LocalOp& op) { return product_update_kernel(op, kState, tile::m
 
 }  // namespace
 
-extern const OpDef matmul_momentum_update{
+extern const OpDef def{
     .name = "matmul_momentum_update",
     .doc = "w, m, a, b, learning_rate -> w, m after a step of descent with momentum whose gradient is a b; made by fusion",
     .rule = rule,
@@ -33,4 +33,4 @@ extern const OpDef matmul_momentum_update{
                  {{"factors", std::string("mk,mn->kn")}, {"momentum", 0.9}, {"nesterov", int64_t{0}}}}},
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::matmul_momentum_update

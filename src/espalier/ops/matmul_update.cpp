@@ -3,7 +3,7 @@
 #include "espalier/ops/contraction.h"
 #include "espalier/ops/product_update.h"
 
-namespace espalier::ops {
+namespace espalier::ops::matmul_update {
 namespace {
 
 FactorRule rule(const OpSignature& signature) { return product_update_rule(signature, 1); }
@@ -22,7 +22,7 @@ Kernel cpu(const LocalOp& op) {
 
 }  // namespace
 
-extern const OpDef matmul_update{
+extern const OpDef def{
     .name = "matmul_update",
     .doc = "w, a, b, rate -> w - rate a b, in place: the gradient never exists; made by fusion",
     .rule = rule,
@@ -37,4 +37,4 @@ extern const OpDef matmul_update{
                 {{{2, 3, 4}, {2, 3, 5}, {2, 5, 4}, {}}, {{"factors", std::string("bmk,bkn->bmn")}}}},
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::matmul_update

@@ -1,7 +1,7 @@
 #include "espalier/ops/elementwise.h"
 #include "espalier/ops/tile_math.h"
 
-namespace espalier::ops {
+namespace espalier::ops::minimum {
 namespace {
 
 // At a tie each operand gets half.
@@ -14,7 +14,7 @@ std::vector<ValueId> gradient(Builder& b, const Op& op, const std::vector<ValueI
 
 }  // namespace
 
-extern const OpDef minimum{
+extern const OpDef def{
     .name = "minimum",
     .doc = "the smaller of a and b; NaN where one is",
     .operand_count = 2,
@@ -23,4 +23,4 @@ extern const OpDef minimum{
     .samples = binary_samples(-2, 2),
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::minimum

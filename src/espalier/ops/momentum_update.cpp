@@ -1,9 +1,7 @@
-#include <fmt/format.h>
-
 #include "espalier/ir/op_def.h"
-#include "espalier/ops/tile_update.h"
+#include "espalier/ops/update_math.h"
 
-namespace espalier::ops {
+namespace espalier::ops::momentum_update {
 namespace {
 
 FactorRule rule(const OpSignature& signature) {
@@ -13,14 +11,9 @@ FactorRule rule(const OpSignature& signature) {
 
 }  // namespace
 
-void require_nesterov_flag(const OpSignature& signature) {
-  if (int64_t nesterov = signature.attrs.integer("nesterov"); nesterov != 0 && nesterov != 1)
-    usage_error(fmt::format("'nesterov' is {}", nesterov), signature.where, "give 0 or 1");
-}
-
 // m = momentum m - learning_rate g; w += m, or with Nesterov's momentum w += momentum m - learning_rate g (Sutskever et al., ICML 2013, as
 // Keras).
-extern const OpDef momentum_update{
+extern const OpDef def{
     .name = "momentum_update",
     .doc = "w, m, g, learning_rate -> w, m after a step of gradient descent with momentum",
     .rule = rule,
@@ -36,4 +29,4 @@ extern const OpDef momentum_update{
                 {{{5}, {5}, {5}, {}}, {{"momentum", 0.9}, {"nesterov", int64_t{1}}}}},
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::momentum_update

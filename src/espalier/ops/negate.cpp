@@ -1,14 +1,14 @@
 #include "espalier/ops/elementwise.h"
 #include "espalier/ops/tile_math.h"
 
-namespace espalier::ops {
+namespace espalier::ops::negate {
 namespace {
 
 std::vector<ValueId> gradient(Builder& b, const Op&, const std::vector<ValueId>& d) { return {b.op("negate", {d[0]})}; }
 
 }  // namespace
 
-extern const OpDef negate{
+extern const OpDef def{
     .name = "negate",
     .doc = "-x",
     .linearity = Linearity::kJoint,
@@ -17,4 +17,4 @@ extern const OpDef negate{
     .samples = unary_samples(-2, 2),
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::negate

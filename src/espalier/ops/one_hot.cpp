@@ -4,7 +4,7 @@
 
 #include "espalier/ops/labels.h"
 
-namespace espalier::ops {
+namespace espalier::ops::one_hot {
 namespace {
 
 FactorRule rule(const OpSignature& signature) {
@@ -29,7 +29,7 @@ Kernel cpu(const LocalOp& op) {
 
 }  // namespace
 
-extern const OpDef one_hot{
+extern const OpDef def{
     .name = "one_hot",
     .doc = "labels (...) -> (..., depth): 1 at the label, 0 elsewhere and for a label outside",
     .rule = rule,
@@ -43,4 +43,4 @@ extern const OpDef one_hot{
                 {.operands = {{0}}, .attrs = {{"depth", int64_t{3}}}, .integer_limit = {3}}},
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::one_hot

@@ -4,7 +4,7 @@
 
 #include "espalier/ops/random.h"
 
-namespace espalier::ops {
+namespace espalier::ops::orthogonal {
 namespace {
 
 // Every device computes the whole matrix: its parts depend on each other.
@@ -64,7 +64,7 @@ OpSample sample(std::vector<int64_t> shape) {
 
 }  // namespace
 
-extern const OpDef orthogonal{
+extern const OpDef def{
     .name = "orthogonal",
     .doc = "a random matrix (leading dims x last dim) with orthonormal rows or columns, times `gain` (Saxe et al., 2014)",
     .rule = rule,
@@ -78,4 +78,4 @@ extern const OpDef orthogonal{
     .samples = {sample({7, 7}), sample({13, 5}), sample({3, 7}), sample({2, 3, 4}), sample({0, 3})},
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::orthogonal

@@ -5,7 +5,7 @@
 #include "espalier/ir/graph.h"
 #include "espalier/ops/window.h"
 
-namespace espalier::ops {
+namespace espalier::ops::pad {
 namespace {
 
 FactorRule rule(const OpSignature& signature) {
@@ -43,7 +43,7 @@ Kernel cpu(const LocalOp& op) {
 
 }  // namespace
 
-extern const OpDef pad{
+extern const OpDef def{
     .name = "pad",
     .doc = "zeros before, after and (with a step above 1) between the elements of every dim",
     .rule = rule,
@@ -59,4 +59,4 @@ extern const OpDef pad{
                 {{{0, 3}}, {{"before", std::vector<int64_t>{2, 0}}, {"after", std::vector<int64_t>{1, 0}}}}},
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::pad

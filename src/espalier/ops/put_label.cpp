@@ -4,7 +4,7 @@
 
 #include "espalier/ops/labels.h"
 
-namespace espalier::ops {
+namespace espalier::ops::put_label {
 namespace {
 
 FactorRule rule(const OpSignature& signature) {
@@ -32,7 +32,7 @@ Kernel cpu(const LocalOp& op) {
 
 }  // namespace
 
-extern const OpDef put_label{
+extern const OpDef def{
     .name = "put_label",
     .doc = "g (...), labels (...) -> (..., depth): g at the label, 0 elsewhere; the gradient of take_label",
     .rule = rule,
@@ -49,4 +49,4 @@ extern const OpDef put_label{
                 {.operands = {{}, {}}, .attrs = {{"depth", int64_t{3}}}, .integer_limit = {0, 3}}},
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::put_label

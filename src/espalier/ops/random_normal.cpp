@@ -1,6 +1,6 @@
 #include "espalier/ops/random.h"
 
-namespace espalier::ops {
+namespace espalier::ops::random_normal {
 namespace {
 
 FactorRule rule(const OpSignature& signature) {
@@ -27,7 +27,7 @@ OpSample sample(std::vector<int64_t> shape, int64_t truncated) {
 
 }  // namespace
 
-extern const OpDef random_normal{
+extern const OpDef def{
     .name = "random_normal",
     .doc =
         "normal numbers, beyond two deviations drawn again when `truncated`; each a function of seed, stream and its index in the logical "
@@ -45,4 +45,4 @@ extern const OpDef random_normal{
     .samples = {sample({7, 13}, 0), sample({2, 3, 5}, 1), sample({}, 0), sample({0, 3}, 1), sample({1100}, 1)},
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::random_normal

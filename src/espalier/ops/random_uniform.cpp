@@ -1,7 +1,7 @@
 #include "espalier/base/philox.h"
 #include "espalier/ops/random.h"
 
-namespace espalier::ops {
+namespace espalier::ops::random_uniform {
 namespace {
 
 Kernel cpu(const LocalOp& op) {
@@ -18,7 +18,7 @@ OpSample sample(std::vector<int64_t> shape) {
 
 }  // namespace
 
-extern const OpDef random_uniform{
+extern const OpDef def{
     .name = "random_uniform",
     .doc = "uniform numbers in [low, high), each a function of seed, stream and its index in the logical tensor",
     .rule = shape_rule,
@@ -33,4 +33,4 @@ extern const OpDef random_uniform{
     .samples = {sample({7, 13}), sample({2, 3, 5}), sample({}), sample({0, 3}), sample({1100})},
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::random_uniform

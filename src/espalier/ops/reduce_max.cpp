@@ -6,7 +6,7 @@
 #include "espalier/ops/reduce_math.h"
 #include "espalier/ops/reduction.h"
 
-namespace espalier::ops {
+namespace espalier::ops::reduce_max {
 namespace {
 
 FactorRule rule(const OpSignature& signature) { return reduction_rule(signature, Reduction::kMax); }
@@ -42,7 +42,7 @@ Kernel cpu(const LocalOp& op) {
 
 }  // namespace
 
-extern const OpDef reduce_max{
+extern const OpDef def{
     .name = "reduce_max",
     .doc = "largest value over dims, which vanish or are kept as 1; -inf over no elements",
     .rule = rule,
@@ -52,4 +52,4 @@ extern const OpDef reduce_max{
     .samples = reduction_samples(),
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::reduce_max

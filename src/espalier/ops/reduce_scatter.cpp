@@ -1,8 +1,8 @@
 #include "espalier/ops/collectives.h"
 
-namespace espalier::ops {
+namespace espalier::ops::reduce_scatter {
 
-extern const OpDef reduce_scatter{
+extern const OpDef def{
     .name = "reduce_scatter",
     .doc = "resolves a pending reduction; every device gets its part",
     .rule = identity_rule,
@@ -10,4 +10,4 @@ extern const OpDef reduce_scatter{
     .collective = true,
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::reduce_scatter

@@ -6,7 +6,7 @@
 #include "espalier/ops/reduce_math.h"
 #include "espalier/ops/reduction.h"
 
-namespace espalier::ops {
+namespace espalier::ops::reduce_sum {
 namespace {
 
 FactorRule rule(const OpSignature& signature) { return reduction_rule(signature, Reduction::kSum); }
@@ -46,7 +46,7 @@ Kernel cpu(const LocalOp& op) {
 
 }  // namespace
 
-extern const OpDef reduce_sum{
+extern const OpDef def{
     .name = "reduce_sum",
     .doc = "sum over dims, which vanish or are kept as 1",
     .rule = rule,
@@ -57,4 +57,4 @@ extern const OpDef reduce_sum{
     .samples = reduction_samples(),
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::reduce_sum

@@ -3,7 +3,7 @@
 
 #include "espalier/ops/labels.h"
 
-namespace espalier::ops {
+namespace espalier::ops::require_finite {
 namespace {
 
 // The value has any rank, the loss is a scalar.
@@ -25,7 +25,7 @@ double flops(const OpSignature&) { return 0; }
 
 // Stands between the loss and every update, so that by data dependency alone a step whose loss is not finite writes no state: the program
 // ends here on every device, since all have the same loss.
-extern const OpDef require_finite{
+extern const OpDef def{
     .name = "require_finite",
     .doc = "value, loss () -> value; ends the program with an error of its own kind when the loss is not finite",
     .rule = rule,
@@ -36,4 +36,4 @@ extern const OpDef require_finite{
     .samples = {{{{}, {}}}, {{{7}, {}}}, {{{3, 5}, {}}}, {{{0, 2}, {}}}},
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::require_finite

@@ -4,7 +4,7 @@
 
 #include "espalier/ops/elementwise.h"
 
-namespace espalier::ops {
+namespace espalier::ops::reshape {
 namespace {
 
 // Builds the rule by walking both shapes from the major end. While what is left of one dim divides what is left of the other, the smaller
@@ -96,7 +96,7 @@ OpSample sample(Dims from, std::vector<int64_t> to) { return {{from}, {{"shape",
 
 }  // namespace
 
-extern const OpDef reshape{
+extern const OpDef def{
     .name = "reshape",
     .doc = "the same elements in row-major order under another shape",
     .rule = rule,
@@ -110,4 +110,4 @@ extern const OpDef reshape{
                 sample({4, 2, 3, 5}, {8, 1, 15})},
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::reshape

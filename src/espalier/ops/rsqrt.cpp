@@ -1,7 +1,7 @@
 #include "espalier/ops/elementwise.h"
 #include "espalier/ops/tile_math.h"
 
-namespace espalier::ops {
+namespace espalier::ops::rsqrt {
 namespace {
 
 std::vector<ValueId> gradient(Builder& b, const Op& op, const std::vector<ValueId>& d) {
@@ -12,7 +12,7 @@ std::vector<ValueId> gradient(Builder& b, const Op& op, const std::vector<ValueI
 
 }  // namespace
 
-extern const OpDef rsqrt{
+extern const OpDef def{
     .name = "rsqrt",
     .doc = "1 / sqrt(x)",
     .tile = tile::rsqrt,
@@ -20,4 +20,4 @@ extern const OpDef rsqrt{
     .samples = unary_samples(0.2, 3),
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::rsqrt

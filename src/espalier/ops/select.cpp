@@ -1,7 +1,7 @@
 #include "espalier/ops/elementwise.h"
 #include "espalier/ops/tile_math.h"
 
-namespace espalier::ops {
+namespace espalier::ops::select {
 namespace {
 
 std::vector<ValueId> gradient(Builder& b, const Op& op, const std::vector<ValueId>& d) {
@@ -25,7 +25,7 @@ std::vector<OpSample> shapes() {
 
 }  // namespace
 
-extern const OpDef select{
+extern const OpDef def{
     .name = "select",
     .doc = "a where the condition is not 0, else b",
     .operand_count = 3,
@@ -35,4 +35,4 @@ extern const OpDef select{
     .samples = shapes(),
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::select

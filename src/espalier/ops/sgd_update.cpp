@@ -1,9 +1,9 @@
 #include "espalier/ir/op_def.h"
-#include "espalier/ops/tile_update.h"
+#include "espalier/ops/update_math.h"
 
-namespace espalier::ops {
+namespace espalier::ops::sgd_update {
 
-extern const OpDef sgd_update{
+extern const OpDef def{
     .name = "sgd_update",
     .doc = "w, g, learning_rate -> w - learning_rate g",
     .operand_count = 3,
@@ -15,4 +15,4 @@ extern const OpDef sgd_update{
     .samples = {{{{7, 13}, {7, 13}, {}}}, {{{5}, {5}, {}}}, {{{0, 2}, {0, 2}, {}}}},
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::sgd_update

@@ -1,8 +1,8 @@
 #include "espalier/ops/collectives.h"
 
-namespace espalier::ops {
+namespace espalier::ops::shard {
 
-extern const OpDef shard{
+extern const OpDef def{
     .name = "shard",
     .doc = "keeps the part of a local tensor that belongs to this device; nothing is received",
     .rule = identity_rule,
@@ -11,4 +11,4 @@ extern const OpDef shard{
     .keeps_part = true,
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::shard

@@ -1,7 +1,7 @@
 #include "espalier/ops/elementwise.h"
 #include "espalier/ops/tile_math.h"
 
-namespace espalier::ops {
+namespace espalier::ops::sigmoid {
 namespace {
 
 std::vector<ValueId> gradient(Builder& b, const Op& op, const std::vector<ValueId>& d) {
@@ -12,7 +12,7 @@ std::vector<ValueId> gradient(Builder& b, const Op& op, const std::vector<ValueI
 
 }  // namespace
 
-extern const OpDef sigmoid{
+extern const OpDef def{
     .name = "sigmoid",
     .doc = "1 / (1 + e^-x)",
     .tile = tile::sigmoid,
@@ -20,4 +20,4 @@ extern const OpDef sigmoid{
     .samples = unary_samples(-3, 3),
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::sigmoid

@@ -1,14 +1,14 @@
 #include "espalier/ops/elementwise.h"
 #include "espalier/ops/tile_math.h"
 
-namespace espalier::ops {
+namespace espalier::ops::sign {
 namespace {
 
 std::vector<ValueId> gradient(Builder&, const Op&, const std::vector<ValueId>&) { return {kNoValue}; }
 
 }  // namespace
 
-extern const OpDef sign{
+extern const OpDef def{
     .name = "sign",
     .doc = "-1, 0 or 1; constant almost everywhere, so without a gradient",
     .tile = tile::sign,
@@ -16,4 +16,4 @@ extern const OpDef sign{
     .samples = unary_samples(-2, 2),
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::sign

@@ -3,7 +3,7 @@
 #include "espalier/ir/graph.h"
 #include "espalier/ops/window.h"
 
-namespace espalier::ops {
+namespace espalier::ops::slice {
 namespace {
 
 FactorRule rule(const OpSignature& signature) {
@@ -42,7 +42,7 @@ Kernel cpu(const LocalOp& op) {
 
 }  // namespace
 
-extern const OpDef slice{
+extern const OpDef def{
     .name = "slice",
     .doc = "elements begin, begin + step, ... of every dim, `size` of them",
     .rule = rule,
@@ -60,4 +60,4 @@ extern const OpDef slice{
          {{{4, 3}}, {{"begin", std::vector<int64_t>{4, 0}}, {"size", std::vector<int64_t>{0, 3}}}}},
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::slice

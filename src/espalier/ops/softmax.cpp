@@ -7,7 +7,7 @@
 #include "espalier/ops/reduce_math.h"
 #include "espalier/ops/reduction.h"
 
-namespace espalier::ops {
+namespace espalier::ops::softmax {
 namespace {
 
 FactorRule rule(const OpSignature& signature) {
@@ -62,7 +62,7 @@ OpSample sample(Dims shape, int64_t dim) { return {{shape}, {{"dim", dim}}, -3, 
 
 }  // namespace
 
-extern const OpDef softmax{
+extern const OpDef def{
     .name = "softmax",
     .doc = "exp(x) over its sum along a dim",
     .rule = rule,
@@ -74,4 +74,4 @@ extern const OpDef softmax{
     .samples = {sample({7, 13}, 1), sample({7, 13}, 0), sample({2, 3, 5}, 1), sample({3, 1}, 1), sample({4}, 0), sample({0, 3}, 1)},
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::softmax

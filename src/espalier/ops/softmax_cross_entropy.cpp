@@ -1,6 +1,6 @@
 #include "espalier/ops/labels.h"
 
-namespace espalier::ops {
+namespace espalier::ops::softmax_cross_entropy {
 namespace {
 
 FactorRule rule(const OpSignature& signature) {
@@ -28,7 +28,7 @@ double flops(const OpSignature& signature) { return static_cast<double>(signatur
 }  // namespace
 
 // The gradient to x is that of the whole loss: lse is taken as logsumexp(x), and its dependence on x is included.
-extern const OpDef softmax_cross_entropy{
+extern const OpDef def{
     .name = "softmax_cross_entropy",
     .doc = "x (..., n), lse (...) = logsumexp(x), labels (...) -> (...): lse - x at the label, 0 for a label outside",
     .rule = rule,
@@ -44,4 +44,4 @@ extern const OpDef softmax_cross_entropy{
                 {.operands = {{0, 3}, {0}, {0}}, .integer_limit = {0, 0, 3}, .prepare = prepare_lse}},
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::softmax_cross_entropy

@@ -2,7 +2,7 @@
 #include "espalier/ops/parallel.h"
 #include "espalier/ops/reduce_math.h"
 
-namespace espalier::ops {
+namespace espalier::ops::softmax_cross_entropy_grad {
 namespace {
 
 FactorRule rule(const OpSignature& signature) {
@@ -37,7 +37,7 @@ double flops(const OpSignature& signature) { return 20 * static_cast<double>(sig
 
 }  // namespace
 
-extern const OpDef softmax_cross_entropy_grad{
+extern const OpDef def{
     .name = "softmax_cross_entropy_grad",
     .doc = "x (..., n), lse (...), labels (...), g (...) -> g (exp(x - lse) - [j = label])",
     .rule = rule,
@@ -53,4 +53,4 @@ extern const OpDef softmax_cross_entropy_grad{
                 {.operands = {{4}, {}, {}, {}}, .integer_limit = {0, 0, 4, 0}, .prepare = prepare_lse}},
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::softmax_cross_entropy_grad

@@ -1,7 +1,7 @@
 #include "espalier/ops/elementwise.h"
 #include "espalier/ops/tile_math.h"
 
-namespace espalier::ops {
+namespace espalier::ops::sqrt {
 namespace {
 
 std::vector<ValueId> gradient(Builder& b, const Op& op, const std::vector<ValueId>& d) {
@@ -11,7 +11,7 @@ std::vector<ValueId> gradient(Builder& b, const Op& op, const std::vector<ValueI
 
 }  // namespace
 
-extern const OpDef sqrt{
+extern const OpDef def{
     .name = "sqrt",
     .doc = "square root",
     .tile = tile::sqrt,
@@ -19,4 +19,4 @@ extern const OpDef sqrt{
     .samples = unary_samples(0.2, 3),
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::sqrt

@@ -1,7 +1,7 @@
 #include "espalier/ops/elementwise.h"
 #include "espalier/ops/tile_math.h"
 
-namespace espalier::ops {
+namespace espalier::ops::subtract {
 namespace {
 
 std::vector<ValueId> gradient(Builder& b, const Op& op, const std::vector<ValueId>& d) {
@@ -11,7 +11,7 @@ std::vector<ValueId> gradient(Builder& b, const Op& op, const std::vector<ValueI
 
 }  // namespace
 
-extern const OpDef subtract{
+extern const OpDef def{
     .name = "subtract",
     .doc = "a - b",
     .linearity = Linearity::kJoint,
@@ -21,4 +21,4 @@ extern const OpDef subtract{
     .samples = binary_samples(-2, 2),
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::subtract

@@ -1,6 +1,6 @@
 #include "espalier/ops/labels.h"
 
-namespace espalier::ops {
+namespace espalier::ops::take_label {
 namespace {
 
 FactorRule rule(const OpSignature& signature) {
@@ -27,7 +27,7 @@ double flops(const OpSignature& signature) { return static_cast<double>(signatur
 
 }  // namespace
 
-extern const OpDef take_label{
+extern const OpDef def{
     .name = "take_label",
     .doc = "x (..., n), labels (...) -> (...): x at the label, 0 for a label outside",
     .rule = rule,
@@ -45,4 +45,4 @@ extern const OpDef take_label{
                 {.operands = {{0, 3}, {0}}, .integer_limit = {0, 3}}},
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::take_label

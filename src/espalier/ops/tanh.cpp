@@ -1,7 +1,7 @@
 #include "espalier/ops/elementwise.h"
 #include "espalier/ops/tile_math.h"
 
-namespace espalier::ops {
+namespace espalier::ops::tanh {
 namespace {
 
 std::vector<ValueId> gradient(Builder& b, const Op& op, const std::vector<ValueId>& d) {
@@ -11,7 +11,7 @@ std::vector<ValueId> gradient(Builder& b, const Op& op, const std::vector<ValueI
 
 }  // namespace
 
-extern const OpDef tanh{
+extern const OpDef def{
     .name = "tanh",
     .doc = "hyperbolic tangent",
     .tile = tile::tanh,
@@ -19,4 +19,4 @@ extern const OpDef tanh{
     .samples = unary_samples(-2, 2),
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::tanh

@@ -1,6 +1,6 @@
 #include "espalier/ops/bits.h"
 
-namespace espalier::ops {
+namespace espalier::ops::to_f32 {
 namespace {
 
 FactorRule rule(const OpSignature& signature) { return elementwise_rule(signature.shapes(), 1, signature.where); }
@@ -11,7 +11,7 @@ void convert(const Attrs&, const float* const* in, float* const* out, int n) {
 
 }  // namespace
 
-extern const OpDef to_f32{
+extern const OpDef def{
     .name = "to_f32",
     .doc = "an integer as a float",
     .rule = rule,
@@ -24,4 +24,4 @@ extern const OpDef to_f32{
                 {.operands = {{0, 3}}, .integer_limit = {5}}},
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::to_f32

@@ -3,7 +3,7 @@
 
 #include "espalier/ops/bits.h"
 
-namespace espalier::ops {
+namespace espalier::ops::to_i32 {
 namespace {
 
 FactorRule rule(const OpSignature& signature) { return elementwise_rule(signature.shapes(), 1, signature.where); }
@@ -21,7 +21,7 @@ void convert_tile(const Attrs&, const float* const* in, float* const* out, int n
 
 }  // namespace
 
-extern const OpDef to_i32{
+extern const OpDef def{
     .name = "to_i32",
     .doc = "a float rounded towards zero; the nearest integer there is when it is out of range, 0 for NaN",
     .rule = rule,
@@ -31,4 +31,4 @@ extern const OpDef to_i32{
     .samples = {{{{7, 13}}, {}, -50, 50}, {{{}}, {}, -5e9, 5e9}, {{{0, 3}}}},
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::to_i32

@@ -5,7 +5,7 @@
 #include "espalier/ir/graph.h"
 #include "espalier/ops/strided.h"
 
-namespace espalier::ops {
+namespace espalier::ops::transpose {
 namespace {
 
 FactorRule rule(const OpSignature& signature) {
@@ -46,7 +46,7 @@ OpSample sample(Dims shape, std::vector<int64_t> permutation) { return {{shape},
 
 }  // namespace
 
-extern const OpDef transpose{
+extern const OpDef def{
     .name = "transpose",
     .doc = "dims in another order: dim i of the result is dim permutation[i] of the operand",
     .rule = rule,
@@ -59,4 +59,4 @@ extern const OpDef transpose{
                 sample({0, 3}, {1, 0})},
 };
 
-}  // namespace espalier::ops
+}  // namespace espalier::ops::transpose

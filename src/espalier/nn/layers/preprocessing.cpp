@@ -12,8 +12,6 @@ namespace espalier::nn {
 
 namespace {
 
-constexpr double kEpsilon = 1e-7;  // keras.config.epsilon()
-
 class RescalingDef final : public UnaryLayer {
  public:
   RescalingDef(double scale, RescalingConfig config)

@@ -1,9 +1,9 @@
-#include "espalier/ops/tile_update.h"
+#include "espalier/ops/update_math.h"
 
 #include "espalier/ops/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "espalier/ops/tile_update.cpp"
+#define HWY_TARGET_INCLUDE "espalier/ops/update_math.cpp"
 #include "hwy/foreach_target.h"
 // After foreach_target.h:
 #include "espalier/ops/tile-inl.h"
@@ -68,7 +68,21 @@ void adam(const Attrs& attrs, const float* const* in, float* const* out, int n) 
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include <fmt/format.h>
+
+#include <cmath>
+
 namespace espalier::ops {
+
+void require_nesterov_flag(const OpSignature& signature) {
+  if (int64_t nesterov = signature.attrs.integer("nesterov"); nesterov != 0 && nesterov != 1)
+    usage_error(fmt::format("'nesterov' is {}", nesterov), signature.where, "give 0 or 1");
+}
+
+void make_second_moment_positive(const OpSample& sample, const std::vector<void*>& operands) {
+  auto* v = static_cast<float*>(operands[2]);
+  for (int64_t i = 0; i < sample.operands[2].volume(); ++i) v[i] = std::fabs(v[i]);
+}
 
 HWY_EXPORT(sgd);
 HWY_EXPORT(momentum);

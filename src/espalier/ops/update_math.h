@@ -1,5 +1,6 @@
 #pragma once
-// Tile functions of the optimizers' updates (see the op's own files for the formulas).
+// Tile functions of the optimizers' updates (see the op's own files for the formulas), and what these updates share with those that take
+// in a product.
 #include "espalier/ir/op_def.h"
 
 namespace espalier::ops {
