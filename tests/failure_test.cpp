@@ -1,39 +1,18 @@
 // Uses: data
 // What goes wrong in the middle of a run of the program: a loss that is not finite, a full disk, a place that nobody may write, a signal,
-// no memory. One cause is told, in one line, and no partial file stays. A device that throws: runtime_test; a data set that does:
+// no memory. One cause is told, in one line, and no partial file stays. A device that throws: runtime_failures_test; a data set that does:
 // train_test.
 #include <fcntl.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "adversity_files.h"
-#include "process.h"
+#include "program.h"
 #include "sanitizers.h"
-#include "scratch.h"
 
 namespace espalier {
 namespace {
-
-using Json = nlohmann::json;
-using Words = std::vector<std::string>;
-
-const std::string kModels = ESPALIER_TEST_DIR "/models/";
-
-Words operator+(Words words, const Words& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
-
-Finished espalier(const Words& words, const ProcessOptions& options = {}) { return run_process(Words{ESPALIER_PROGRAM} + words, options); }
-
-Words synthetic(const std::string& command) {
-  return {command, kModels + "two_dense.json", "--data", "synthetic", "--samples", "75", "--batch-size", "32"};
-}
-
-void expect_has(const std::string& text, const std::string& part) { EXPECT_NE(text.find(part), std::string::npos) << text; }
 
 // --- a loss that is not finite -------------------------------------------------------------------------------------------------------
 

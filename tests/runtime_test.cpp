@@ -1,36 +1,16 @@
 // Uses: runtime
 // Programs on many devices against the same program on whole tensors. Values are small integers, so every order of addition gives the same
-// bits. Memory is planned as tightly as lifetimes allow, so that a buffer is overwritten the moment its program is done with it.
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <chrono>
+// bits. What fails in mid-run: runtime_failures_test.
 #include <cmath>
 #include <cstring>
-#include <filesystem>
 #include <random>
-#include <stdexcept>
-#include <thread>
 
-#include "espalier/ir/local.h"
-#include "espalier/runtime/executor.h"
-#include "espalier/runtime/program.h"
+#include "runtime_programs.h"
 
 namespace espalier {
 namespace {
 
-using Mesh = std::shared_ptr<const DeviceMesh>;
-
-Mesh make_mesh(std::vector<int64_t> shape) {
-  std::vector<std::string> names;
-  for (size_t a = 0; a < shape.size(); ++a) names.push_back(fmt::format("a{}", a));
-  return std::make_shared<DeviceMesh>(std::move(shape), names);
-}
-
 // --- ops of the tests' own ---------------------------------------------------------------------------------------------------------
-
-FactorRule same_shape(const OpSignature& signature) { return elementwise_rule(signature.shapes(), 1, signature.where); }
 
 Kernel matmul_kernel(const LocalOp& op) {
   const int64_t m = op.operands[0].shape[0], k = op.operands[0].shape[1], n = op.operands[1].shape[1];
@@ -76,8 +56,6 @@ const OpDef kWrap{.name = "wrap", .doc = "", .rule = same_shape, .cpu = [](const
                     return pointwise(op, [](float a, float) { return wrap(a); });
                   }};
 const OpDef kPosition{.name = "position", .doc = "", .rule = same_shape, .cpu = position_kernel};
-const OpDef kAlias{.name = "alias", .doc = "", .rule = same_shape, .view = true};
-const OpDef kMove{.name = "move", .doc = "", .rule = same_shape, .collective = true};
 
 // --- whole tensors -------------------------------------------------------------------------------------------------------------------
 
@@ -108,113 +86,6 @@ Whole evaluate(const Op& op, const std::vector<Whole>& values) {
 }
 
 // --- programs ------------------------------------------------------------------------------------------------------------------------
-
-// Lowest offset at which `bytes` meet none of the live buffers.
-int64_t place(int64_t bytes, const std::vector<Range>& live, int64_t floor) {
-  int64_t offset = floor;
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (const Range& range : live)
-      if (range.size > 0 && offset < range.offset + range.size && range.offset < offset + bytes)
-        offset = (range.offset + range.size + 63) / 64 * 64, moved = true;
-  }
-  return offset;
-}
-
-struct Lifetimes {
-  std::vector<ValueId> root;  // whose buffer a value lies in: a view's operand, an update's state, an all-reduce's operand
-  std::vector<int> last;      // op of the last use of a root
-};
-
-bool is_state(Role role) { return role == Role::kVariable || role == Role::kOptimizer; }
-
-Lifetimes lifetimes(const Graph& graph) {
-  Lifetimes lives;
-  auto end = static_cast<int>(graph.ops.size());
-  for (ValueId v = 0; v < static_cast<ValueId>(graph.values.size()); ++v) lives.root.push_back(v);
-  std::vector<int> last(graph.values.size(), -1);
-  for (int i = 0; i < end; ++i)
-    for (ValueId v : graph.ops[static_cast<size_t>(i)].operands) last[static_cast<size_t>(v)] = i;
-  for (const Output& output : graph.outputs) last[static_cast<size_t>(output.value)] = end;
-  lives.last = last;
-  for (int i = 0; i < end; ++i) {
-    const Op& op = graph.ops[static_cast<size_t>(i)];
-    const Value &from = graph.value(op.operands[0]), &to = graph.value(op.results[0]);
-    bool in_place = op.def == &kMove && from.sharding.pending != 0 && to.sharding.pending == 0 && from.sharding.dims == to.sharding.dims &&
-                    from.op >= 0 && last[static_cast<size_t>(op.operands[0])] == i &&
-                    graph.ops[static_cast<size_t>(from.op)].def != &kAlias;
-    if (!op.def->view && !in_place) continue;
-    ValueId root = lives.root[static_cast<size_t>(op.operands[0])];
-    lives.root[static_cast<size_t>(op.results[0])] = root;
-    lives.last[static_cast<size_t>(root)] = std::max(lives.last[static_cast<size_t>(root)], last[static_cast<size_t>(op.results[0])]);
-  }
-  return lives;
-}
-
-MemoryPlan plan_tightly(const Graph& graph, int64_t device, const StateRegion& state) {
-  MemoryPlan plan;
-  plan.value_offset.assign(graph.values.size(), -1);
-  plan.inside.assign(graph.values.size(), kNoValue);
-  plan.scratch_offset.assign(graph.ops.size(), -1);
-  Lifetimes lives = lifetimes(graph);
-  std::vector<std::pair<ValueId, Range>> live;
-  plan.arena_bytes = state.bytes;
-  auto allocate = [&](int64_t bytes) {
-    std::vector<Range> ranges;
-    for (auto& entry : live) ranges.push_back(entry.second);
-    int64_t offset = place(bytes, ranges, state.bytes);
-    plan.arena_bytes = std::max(plan.arena_bytes, offset + bytes);
-    return offset;
-  };
-  auto define = [&](ValueId v) {
-    auto& offset = plan.value_offset[static_cast<size_t>(v)];
-    ValueId root = lives.root[static_cast<size_t>(v)];
-    if (root != v) {
-      offset = plan.value_offset[static_cast<size_t>(root)];
-      return;
-    }
-    int64_t bytes = local_bytes(graph, v, device);
-    offset = allocate(bytes);
-    live.emplace_back(v, Range{offset, bytes});
-  };
-  for (const Input& input : graph.inputs) {
-    if (!is_state(input.role)) define(input.value);
-    if (is_state(input.role)) plan.value_offset[static_cast<size_t>(input.value)] = state.offset.at(input.name);
-  }
-  for (int i = 0; i < static_cast<int>(graph.ops.size()); ++i) {
-    const Op& op = graph.ops[static_cast<size_t>(i)];
-    for (ValueId v : op.results) define(v);
-    if (op.def->cpu != nullptr)
-      plan.scratch_offset[static_cast<size_t>(i)] = allocate(op.def->cpu(local_op(graph, op, device, 1)).scratch_bytes);
-    std::erase_if(live, [&](auto& entry) { return lives.last[static_cast<size_t>(entry.first)] <= i; });
-  }
-  // State that takes the value of other state first, since that may be overwritten in turn.
-  for (bool from_state : {true, false})
-    for (const Output& output : graph.outputs) {
-      if (!is_state(output.role) || (graph.value(output.value).op < 0) != from_state) continue;
-      StateCopy copy{plan.value_offset[static_cast<size_t>(output.value)], state.offset.at(output.name),
-                     local_bytes(graph, output.value, device)};
-      if (copy.bytes > 0 && copy.from != copy.to) plan.copies.push_back(copy);
-    }
-  return plan;
-}
-
-std::shared_ptr<Compiled> bind(Graph graph) {
-  auto compiled = std::make_shared<Compiled>();
-  for (int64_t d = 0; d < graph.mesh->size(); ++d) {
-    StateRegion state;
-    for (const Input& input : graph.inputs) {
-      if (!is_state(input.role)) continue;
-      state.offset[input.name] = state.bytes;
-      state.bytes += (local_bytes(graph, input.value, d) + 63) / 64 * 64;
-    }
-    compiled->device_class.push_back(static_cast<int>(d));
-    compiled->memory.push_back(plan_tightly(graph, d, state));
-    compiled->state.push_back(state);
-  }
-  compiled->graph = std::move(graph);
-  return compiled;
-}
 
 // Writes a random program of ops and moves between random shardings.
 class Writer {
@@ -547,142 +418,6 @@ TEST(Runtime, TracesWhatRan) {
 TEST(Runtime, AnotherMeshIsRefused) {
   Executor executor(make_mesh({2}));
   EXPECT_THROW(executor.load(bind(random_program(make_mesh({3}), 1))), Error);
-}
-
-// --- failures ------------------------------------------------------------------------------------------------------------------------
-
-std::atomic<int64_t> failing_device{-1};
-std::atomic<bool> hold{false};
-
-// Throws, or hangs while `hold` is set, on the device whose part begins at row `failing_device`.
-template <class Failure>
-Kernel failing_kernel(const LocalOp& op, Failure failure) {
-  return {.run = [row = op.results[0].offset[0], n = op.results[0].shape.volume(), failure](const KernelCall& call) {
-    if (row == failing_device) failure();
-    std::memcpy(call.results[0], call.operands[0], static_cast<size_t>(n) * 4);
-  }};
-}
-const OpDef kBroken{.name = "broken", .doc = "", .rule = same_shape, .cpu = [](const LocalOp& op) {
-                      return failing_kernel(op, [] { throw std::runtime_error("the fan stopped"); });
-                    }};
-const OpDef kAllBroken{.name = "all_broken", .doc = "", .rule = same_shape, .cpu = [](const LocalOp&) {
-                         return Kernel{.run = [](const KernelCall&) { throw std::runtime_error("the fan stopped"); }};
-                       }};
-const OpDef kRefusing{.name = "refusing", .doc = "", .rule = same_shape, .cpu = [](const LocalOp& op) {
-                        return failing_kernel(op, [] { throw Error(ErrorKind::kMemory, "no scratch"); });
-                      }};
-const OpDef kHanging{.name = "hanging", .doc = "", .rule = same_shape, .cpu = [](const LocalOp& op) {
-                       return failing_kernel(op, [] {
-                         while (hold) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-                       });
-                     }};
-
-// x (4, 2) over four devices -> op -> gathered by all.
-Graph failing_program(const OpDef& def, bool gather = true) {
-  Graph graph;
-  graph.name = "failing";
-  graph.mesh = make_mesh({4});
-  Sharding cut(2);
-  cut.dims[0].push_back(0);
-  ValueId x = graph.add_input(Role::kData, "x", {DType::kF32, {4, 2}});
-  graph.value(x).sharding = cut;
-  ValueId y = graph.append({.def = &def, .operands = {x}, .scope = "sequential/dense"}).results[0];
-  graph.value(y).sharding = cut;
-  if (gather) y = graph.append({.def = &kMove, .operands = {y}, .scope = "sequential/dense", .reason = "the loss needs all"}).results[0];
-  graph.add_output(Role::kResult, "y", y);
-  return graph;
-}
-
-std::string run_message(Executor& executor, const Executable& executable, ErrorKind kind) {
-  try {
-    executor.run(executable);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), kind);
-    return error.what();
-  }
-  return "no error";
-}
-
-TEST(RuntimeFailures, AKernelThatThrowsCancelsAllAndIsNamed) {
-  for (int workers = 1; workers <= 4; ++workers) {
-    Executor executor(make_mesh({4}), {.workers = workers});
-    auto broken = executor.load(bind(failing_program(kBroken))), refusing = executor.load(bind(failing_program(kRefusing)));
-    failing_device = 2;
-    EXPECT_EQ(run_message(executor, *broken, ErrorKind::kDevice), "the fan stopped: device 'cpu:2', op 'broken' of 'sequential/dense'");
-    EXPECT_EQ(run_message(executor, *refusing, ErrorKind::kMemory), "no scratch: device 'cpu:2', op 'refusing' of 'sequential/dense'");
-    failing_device = -1;
-    EXPECT_EQ(run_message(executor, *broken, ErrorKind::kDevice), "no error");  // usable afterwards
-  }
-}
-
-// One cause although all four throw, and nobody is left behind.
-TEST(RuntimeFailures, TheFirstCauseIsToldAndAllThreadsEnd) {
-  auto threads = [] {
-    return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
-  };
-  const auto before = threads();
-  {
-    Executor executor(make_mesh({4}), {.workers = 4});
-    EXPECT_EQ(threads(), before + 3);
-    auto broken = executor.load(bind(failing_program(kAllBroken)));
-    for (int round = 0; round < 20; ++round) {
-      const std::string text = run_message(executor, *broken, ErrorKind::kDevice);
-      EXPECT_EQ(text.substr(0, 29), "the fan stopped: device 'cpu:") << text;
-      EXPECT_EQ(text.find("fan", 10), std::string::npos) << text;
-    }
-  }
-  EXPECT_EQ(threads(), before);
-}
-
-TEST(RuntimeFailures, HalfUpdatedStateIsSaid) {
-  Graph graph = failing_program(kBroken);
-  graph.add_input(Role::kVariable, "v", {DType::kF32, {1, 1}});
-  graph.add_output(Role::kVariable, "v", graph.inputs.back().value);
-  Executor executor(graph.mesh);
-  auto executable = executor.load(bind(graph));
-  failing_device = 0;
-  EXPECT_EQ(
-      run_message(executor, *executable, ErrorKind::kDevice),
-      "the fan stopped: device 'cpu:0', op 'broken' of 'sequential/dense'; its state may be half updated: initialise or load it again "
-      "before going on");
-  failing_device = -1;
-}
-
-TEST(RuntimeFailures, ADeviceThatHangsPassesTheDeadline) {
-  for (bool gather : {true, false}) {
-    // Back between one deadline, which is told, and two, which end the executor; half a second of slack either way for a busy machine.
-    Executor executor(make_mesh({4}), {.workers = 4, .deadline_seconds = 1});
-    auto executable = executor.load(bind(failing_program(kHanging, gather)));
-    failing_device = 3;
-    hold = true;
-    std::thread release([] { std::this_thread::sleep_for(std::chrono::milliseconds(1500)), hold = false; });
-    std::string text = run_message(executor, *executable, ErrorKind::kDeadline);
-    release.join();
-    if (gather) {
-      EXPECT_NE(text.find("waited 1 s for device 'cpu:3': move of 'sequential/dense' (the loss needs all)"), std::string::npos) << text;
-    } else {
-      EXPECT_EQ(text,
-                "device 'cpu:3' did not come back within 1 s: op 'hanging' of 'sequential/dense'; look at that device first, or allow a "
-                "longer deadline");
-    }
-    failing_device = -1;
-    EXPECT_EQ(run_message(executor, *executable, ErrorKind::kDevice), "no error");  // it came back in the end
-  }
-}
-
-TEST(RuntimeFailures, ADeviceThatNeverComesBackEndsTheExecutor) {
-  {
-    Executor executor(make_mesh({4}), {.workers = 4, .deadline_seconds = 0.05});
-    auto executable = executor.load(bind(failing_program(kHanging)));
-    failing_device = 3;
-    hold = true;
-    run_message(executor, *executable, ErrorKind::kDeadline);
-    EXPECT_EQ(run_message(executor, *executable, ErrorKind::kDevice),
-              "an earlier run left a device that did not come back: executor; make a new executor");
-  }
-  hold = false;  // what it works on outlives the executor
-  failing_device = -1;
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
 }
 
 }  // namespace
