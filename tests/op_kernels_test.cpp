@@ -9,6 +9,7 @@
 
 #include "espalier/base/subnormals.h"
 #include "espalier/ir/text.h"
+#include "espalier/ops/random_math.h"
 #include "espalier/passes/autodiff.h"
 #include "expect_error.h"
 #include "op_harness.h"
@@ -379,6 +380,21 @@ TEST(Threads, AProductThatCannotHaveItsTeamIsRefused) {
 struct Moments {
   double mean, deviation, largest;
 };
+
+// However many are drawn at once, and from wherever: the vectors do not show.
+TEST(Random, WordsAreThoseOfTheirIndex) {
+  using ops::kRandomBlock;
+  const ops::RandomKey key{.seed = 0x123456789abcdef, .stream = 7, .step = 9};
+  std::vector<uint32_t> words(kRandomBlock);
+  for (uint64_t first : {uint64_t{0}, uint64_t{1}, uint64_t{1023}, (uint64_t{1} << 34) - 7, (uint64_t{1} << 40) + 2})
+    for (int count : {1, 4, 31, 97, kRandomBlock - 1, kRandomBlock}) {
+      ops::random_words(key, first, count, words.data());
+      for (int i = 0; i < count; ++i) {
+        const uint64_t index = first + static_cast<uint64_t>(i);
+        ASSERT_EQ(words[static_cast<size_t>(i)], random_block(key.seed, key.stream, key.step, index / 4)[index % 4]) << index;
+      }
+    }
+}
 
 TEST(Random, HasTheMomentsAndBoundsItStates) {
   const Attrs common{{"shape", std::vector<int64_t>{200000}}, {"seed", int64_t{42}}, {"stream", int64_t{0}}};

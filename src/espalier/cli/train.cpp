@@ -78,6 +78,12 @@ std::vector<double> step_milliseconds(const nn::History& history) {
   return ms;
 }
 
+// Of sorted numbers; the mean of the middle two where there are two.
+double median(const std::vector<double>& sorted) {
+  const size_t size = sorted.size();
+  return (sorted[(size - 1) / 2] + sorted[size / 2]) / 2;
+}
+
 double samples_per_second(const nn::History& history) {
   return history.seconds > 0 ? static_cast<double>(history.samples) / history.seconds : 0;
 }
@@ -87,7 +93,7 @@ Json train_json(const nn::Trainer& trainer, const Run& run) {
   for (const auto& [name, values] : run.history.epochs) history[name] = values;
   std::vector<double> ms = step_milliseconds(run.history);
   Json step_ms;
-  if (!ms.empty()) step_ms = {{"median", ms[ms.size() / 2]}, {"min", ms.front()}, {"max", ms.back()}};
+  if (!ms.empty()) step_ms = {{"median", median(ms)}, {"min", ms.front()}, {"max", ms.back()}};
   return {{"mesh", mesh_json(trainer.distribution().mesh)},
           {"variables", variables_json(trainer)},
           {"batch", batch_json(trainer.distribution(), run.batch)},
@@ -111,7 +117,7 @@ std::string summary(const nn::Trainer& trainer, const Run& run, const Options& o
   std::string text =
       fmt::format("{} on mesh {}, {:.1f} s in steps: {} samples/s", counted(std::ssize(history.step_losses), "step"),
                   to_string(trainer.distribution().mesh), history.seconds, format_count(static_cast<int64_t>(samples_per_second(history))));
-  if (!ms.empty()) text += fmt::format(", a step {:.2f} ms (median)", ms[ms.size() / 2]);
+  if (!ms.empty()) text += fmt::format(", a step {:.2f} ms (median)", median(ms));
   text += "\n";
   nn::Logs last;
   for (const auto& [name, values] : history.epochs)

@@ -21,42 +21,58 @@ namespace {
 template <class D, class V>
 HWY_INLINE V multiply(D d, V x, uint32_t factor) {
   if constexpr (hn::MaxLanes(D()) == 1) {
-    return hn::Mul(x, hn::Set(d, uint64_t{factor}));
+    return hn::Mul(hn::And(x, hn::Set(d, uint64_t{0xFFFFFFFF})), hn::Set(d, uint64_t{factor}));
   } else {
     const hn::Repartition<uint32_t, D> halves;
     return hn::MulEven(hn::BitCast(halves, x), hn::Set(halves, factor));
   }
 }
 
-// Philox with one block a 64-bit lane, each of its words in the low half of a lane (base/philox.h has the same for one block). Blocks come
-// in full vectors: `words` has room for kBlocks more.
-constexpr size_t kBlocks = 8;
+// Philox with one block a 64-bit lane (base/philox.h has the same for one block). Each of a block's words is the low half of a lane; what
+// stands above it is of no meaning.
+template <class D, class V>
+HWY_INLINE void start(D d, RandomKey key, uint64_t first, V& c0, V& c1, V& c2, V& c3) {
+  c0 = hn::Iota(d, first);
+  c1 = hn::ShiftRight<32>(c0);
+  c2 = hn::Set(d, uint64_t{key.step});
+  c3 = hn::Set(d, uint64_t{key.stream});
+}
 
-void blocks(RandomKey key, uint64_t first, int count, uint32_t* words) {
-  const hn::CappedTag<uint64_t, kBlocks> d;
+template <class D, class V>
+HWY_INLINE void go_round(D d, uint32_t k0, uint32_t k1, V& c0, V& c1, V& c2, V& c3) {
+  const V p0 = multiply(d, c0, 0xD2511F53u), p1 = multiply(d, c2, 0xCD9E8D57u);
+  c0 = hn::Xor(hn::Xor(hn::ShiftRight<32>(p1), c1), hn::Set(d, uint64_t{k0}));
+  c2 = hn::Xor(hn::Xor(hn::ShiftRight<32>(p0), c3), hn::Set(d, uint64_t{k1}));
+  c1 = p1;
+  c3 = p0;
+}
+
+template <class D, class V>
+HWY_INLINE void store(D d, V c0, V c1, V c2, V c3, uint64_t* words) {
   const auto low = hn::Set(d, uint64_t{0xFFFFFFFF});
-  const int lanes = static_cast<int>(hn::Lanes(d));
-  HWY_ALIGN uint64_t out[4 * kBlocks];
-  for (int b = 0; b < count; b += lanes) {
-    const auto index = hn::Iota(d, first + static_cast<uint64_t>(b));
-    auto c0 = hn::And(index, low), c1 = hn::ShiftRight<32>(index), c2 = hn::Set(d, uint64_t{key.step}),
-         c3 = hn::Set(d, uint64_t{key.stream});
+  hn::StoreInterleaved2(hn::Or(hn::And(c0, low), hn::ShiftLeft<32>(c1)), hn::Or(hn::And(c2, low), hn::ShiftLeft<32>(c3)), d, words);
+}
+
+// Two words in each of `words`. Three vectors of blocks at a time, since one waits for its own products; there is room for the last three.
+void blocks(RandomKey key, uint64_t first, int count, uint64_t* words) {
+  const hn::CappedTag<uint64_t, kRandomLanes> d;
+  const uint64_t lanes = hn::Lanes(d);
+  for (const uint64_t end = first + static_cast<uint64_t>(count); first < end; first += 3 * lanes, words += 6 * lanes) {
+    auto x0 = hn::Zero(d), x1 = x0, x2 = x0, x3 = x0, y0 = x0, y1 = x0, y2 = x0, y3 = x0, z0 = x0, z1 = x0, z2 = x0, z3 = x0;
+    start(d, key, first, x0, x1, x2, x3);
+    start(d, key, first + lanes, y0, y1, y2, y3);
+    start(d, key, first + 2 * lanes, z0, z1, z2, z3);
     auto k0 = static_cast<uint32_t>(key.seed), k1 = static_cast<uint32_t>(key.seed >> 32);
     for (int round = 0; round < 10; ++round) {
-      const auto p0 = multiply(d, c0, 0xD2511F53u), p1 = multiply(d, c2, 0xCD9E8D57u);
-      c0 = hn::Xor(hn::Xor(hn::ShiftRight<32>(p1), c1), hn::Set(d, uint64_t{k0}));
-      c2 = hn::Xor(hn::Xor(hn::ShiftRight<32>(p0), c3), hn::Set(d, uint64_t{k1}));
-      c1 = hn::And(p1, low);
-      c3 = hn::And(p0, low);
+      go_round(d, k0, k1, x0, x1, x2, x3);
+      go_round(d, k0, k1, y0, y1, y2, y3);
+      go_round(d, k0, k1, z0, z1, z2, z3);
       k0 += 0x9E3779B9u;
       k1 += 0xBB67AE85u;
     }
-    hn::Store(c0, d, out);
-    hn::Store(c1, d, out + lanes);
-    hn::Store(c2, d, out + 2 * lanes);
-    hn::Store(c3, d, out + 3 * lanes);
-    for (int lane = 0; lane < lanes; ++lane)
-      for (int word = 0; word < 4; ++word) words[4 * (b + lane) + word] = static_cast<uint32_t>(out[word * lanes + lane]);
+    store(d, x0, x1, x2, x3, words);
+    store(d, y0, y1, y2, y3, words + 2 * lanes);
+    store(d, z0, z1, z2, z3, words + 4 * lanes);
   }
 }
 
@@ -102,10 +118,10 @@ HWY_EXPORT(blocks);
 HWY_EXPORT(normal);
 
 void random_words(RandomKey key, uint64_t index, int n, uint32_t* words) {
-  uint32_t drawn[kRandomBlock + 4 + 4 * 8];  // up to three words before, and the rest of a vector of 8 blocks behind
+  uint64_t drawn[(kRandomBlock + 4) / 2 + 2 * 3 * kRandomLanes];  // up to three words before, and the rest of three vectors behind
   const auto skipped = static_cast<int>(index % 4);
   HWY_DYNAMIC_DISPATCH(blocks)(key, index / 4, (skipped + n + 3) / 4, drawn);
-  std::memcpy(words, drawn + skipped, static_cast<size_t>(n) * sizeof(uint32_t));
+  std::memcpy(words, reinterpret_cast<const uint32_t*>(drawn) + skipped, static_cast<size_t>(n) * sizeof(uint32_t));
 }
 
 void normal_of(const uint32_t* words, float mean, float deviation, double bound, float* out, int n) {

@@ -12,6 +12,7 @@ struct RandomKey {
 };
 
 inline constexpr int kRandomBlock = 1024;  // elements drawn at once: 4 KiB
+inline constexpr int kRandomLanes = 8;     // blocks that one vector holds, at most
 
 // The words of elements [index, index + n), n at most kRandomBlock.
 void random_words(RandomKey key, uint64_t index, int n, uint32_t* words);
