@@ -9,7 +9,7 @@ add_library(espalier_light INTERFACE)
 target_compile_options(espalier_light INTERFACE $<$<NOT:$<CONFIG:Release>>:-O0 -fno-sanitize=undefined>
                                                 $<$<BOOL:${ESPALIER_FUZZERS}>:-fno-sanitize=fuzzer-no-link>)
 
-# File-local names are unique within a target for this.
+# Sources that are compiled together read their headers once; their file-local names must not meet.
 function(espalier_unity target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${ESPALIER_UNITY} UNITY_BUILD_BATCH_SIZE 8)
 endfunction()
