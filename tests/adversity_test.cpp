@@ -12,23 +12,18 @@
 // Each file runs in a directory of its own, which holds the models of models/, the data of data/ and the damaged files of
 // adversity_files.h. The last words of a command may be "< FILE", its standard input.
 #include <fmt/format.h>
-#include <gtest/gtest.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <regex>
 #include <set>
 #include <sstream>
 
 #include "adversity_files.h"
-#include "process.h"
+#include "program.h"
 #include "sanitizers.h"
-#include "scratch.h"
 
 namespace espalier {
 namespace {
-
-using Words = std::vector<std::string>;
 
 // Resident memory of a program that refuses: itself and its libraries are 12 MB, and a text of more than 16 MB is not read to its end.
 constexpr int64_t kMostResident = int64_t{kSanitizesAddresses ? 400 : 64} << 20;
@@ -119,9 +114,8 @@ TEST_P(Adversity, IsAnsweredByOneClearLine) {
       options.input = content_of(words.back());
       words.resize(words.size() - 2);
     }
-    words.insert(words.begin(), ESPALIER_PROGRAM);
     const std::set<std::string> files = files_in(".");
-    const Finished finished = run_process(words, options);
+    const Finished finished = espalier(words, options);
     EXPECT_TRUE(same(finished.err, one.printed)) << finished.err << "instead of\n" << one.printed;
     EXPECT_EQ(finished.code, one.code);
     EXPECT_EQ(files_in("."), files) << "a file is left";
