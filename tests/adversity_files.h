@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "scratch.h"
+#include "texts.h"
 
 namespace espalier {
 

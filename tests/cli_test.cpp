@@ -11,12 +11,8 @@
 namespace espalier {
 namespace {
 
-size_t columns_of(const std::string& line) {
-  return static_cast<size_t>(std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xC0) != 0x80; }));
-}
-
 void expect_80_columns(const Finished& finished) {
-  for (const std::string& line : lines_of(finished.out)) EXPECT_LE(columns_of(line), 80u) << line;
+  for (const std::string& line : lines_of(finished.out)) EXPECT_LE(columns_of(line), 80) << line;
 }
 
 const Words kCommands = {"train", "evaluate", "predict", "plan", "inspect", "explain", "verify"};

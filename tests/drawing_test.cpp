@@ -8,7 +8,8 @@
 #include <algorithm>
 #include <map>
 #include <random>
-#include <sstream>
+
+#include "texts.h"
 
 namespace espalier {
 namespace {
@@ -18,17 +19,6 @@ using std::nullopt;
 std::string draw(const std::string& mesh, const TensorLayout& layout, const Dims& shape, const DrawOptions& options = {}) {
   DeviceMesh grid = DeviceMesh::parse(mesh);
   return "\n" + draw_sharding(espalier::bind(layout, shape, grid, "v"), shape, grid, options);
-}
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
-
-int columns(const std::string& line) {
-  return static_cast<int>(std::count_if(line.begin(), line.end(), [](unsigned char c) { return c < 0x80 || c >= 0xC0; }));
 }
 
 TEST(NamedSharding, AsJaxPrintsIt) {
@@ -238,7 +228,7 @@ TEST(Drawing, FitsTheTerminalAndStaysShort) {
       std::string text = draw_sharding(s.sharding, s.shape, s.mesh, {.width = width});
       std::vector<std::string> lines = lines_of(text);
       EXPECT_EQ(text.back(), '\n');
-      for (const std::string& line : lines) EXPECT_LE(columns(line), std::max(40, width)) << text;
+      for (const std::string& line : lines) EXPECT_LE(columns_of(line), std::max(40, width)) << text;
       EXPECT_LE(lines.size(), 4u * 43u + 3u) << text;
       if (HasFailure()) FAIL() << to_string(s.shape) << " " << to_string(s.sharding, s.mesh) << " on " << to_string(s.mesh);
     }

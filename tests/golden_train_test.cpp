@@ -8,10 +8,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
-#include <sstream>
 
 #include "espalier/base/file.h"
 #include "espalier/checkpoint/safetensors.h"
@@ -19,6 +17,7 @@
 #include "espalier/interop/keras.h"
 #include "espalier/nn/trainer.h"
 #include "scratch.h"
+#include "texts.h"
 
 namespace espalier {
 namespace {
@@ -27,14 +26,6 @@ using Json = nlohmann::json;
 
 constexpr double kLossTolerance = 1e-5;    // relative
 constexpr double kWeightTolerance = 1e-4;  // of the largest of a variable; metrics and predictions follow from weights
-
-std::string content(const std::string& name) {
-  std::ifstream in(std::string(ESPALIER_TEST_DIR) + "/" + name, std::ios::binary);
-  EXPECT_TRUE(in.good()) << name;
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 // --- the formula of make_golden.py -------------------------------------------------------------------------------------------------------
 

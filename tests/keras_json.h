@@ -2,24 +2,15 @@
 // Keras files written in a test: layers, stacks and graphs as Keras serializes them.
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "espalier/interop/keras.h"
 #include "expect_error.h"
+#include "texts.h"
 
 namespace espalier {
 
 using Json = nlohmann::json;
-
-inline std::string content(const std::string& name) {
-  std::ifstream in(std::string(ESPALIER_TEST_DIR) + "/" + name, std::ios::binary);
-  EXPECT_TRUE(in.good()) << name;
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 inline KerasFile read_file(const std::string& name) { return read_keras(content(name), name); }
 inline KerasFile read(const Json& file) { return read_keras(file.dump(), "m.json"); }

@@ -7,7 +7,6 @@
 #include <bit>
 #include <cmath>
 #include <fstream>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
@@ -17,7 +16,6 @@
 #include "espalier/nn/model_def.h"
 #include "espalier/nn/summary.h"
 #include "espalier/nn/trace.h"
-#include "expect_error.h"
 #include "run_graph.h"
 
 namespace espalier::nn {

@@ -13,7 +13,6 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <random>
 #include <sstream>
 
@@ -27,6 +26,7 @@
 #include "espalier/passes/simplify.h"
 #include "random_graph.h"
 #include "run_graph.h"
+#include "texts.h"
 
 namespace espalier {
 namespace {
@@ -42,10 +42,7 @@ struct Case {
 constexpr const char* kSeparator = "// expect:\n";
 
 Case read_case(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream content;
-  content << file.rdbuf();
-  std::string text = content.str();
+  const std::string text = content_of(path);
   size_t split = text.find(kSeparator);
   Case one{.path = path, .head = text.substr(0, split), .expected = "", .passes = {}};
   if (split != std::string::npos) one.expected = text.substr(split + std::string(kSeparator).size());

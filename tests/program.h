@@ -2,11 +2,11 @@
 // The program, run as a user or a script runs it, and what tests ask of what it says.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "process.h"
 #include "scratch.h"
+#include "texts.h"
 
 namespace espalier {
 
@@ -46,18 +46,6 @@ inline std::vector<Json> field_of(const Json& list, const std::string& name) {
   std::vector<Json> values;
   for (const Json& entry : list) values.push_back(entry[name]);
   return values;
-}
-
-inline std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
-
-inline std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  for (size_t begin = 0; begin < text.size();) {
-    size_t end = std::min(text.find('\n', begin), text.size());
-    lines.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return lines;
 }
 
 inline void expect_has(const std::string& text, const std::string& part) {

@@ -15,6 +15,7 @@
 #include "expect_error.h"
 #include "faulty_file_system.h"
 #include "scratch.h"
+#include "texts.h"
 
 namespace espalier {
 namespace {

@@ -34,9 +34,4 @@ class Scratch {
   std::string path_;
 };
 
-inline std::string content_of(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-}
-
 }  // namespace espalier
